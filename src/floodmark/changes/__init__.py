@@ -1,1 +1,1 @@
-"""Changes as data: planners make a Plan, and only `apply` and `undo` carry one out."""
+"""Plans changes as data; only `apply` and `undo` execute a plan."""

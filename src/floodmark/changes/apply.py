@@ -1,6 +1,6 @@
-"""Opens the places of a plan and carries it out, if the user asks for that.
+"""Opens the locations of a plan, and executes it if the user asks for that.
 
-`execute` carries out the steps. `Change` is the result: the plan, and what became of it.
+`execute` executes the steps. `Change` is the result: the plan, and what became of it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from floodmark.changes.named_places import (
     refuse_overlap,
 )
 from floodmark.changes.plan import FOLDER_MODE, Plan, plan_to_json, refuse_unaccepted, seal
+from floodmark.changes.plan.steps import RewriteState
 from floodmark.changes.same_change import recorded
-from floodmark.changes.steps import RewriteState
 from floodmark.screen import fitted, table_html
-from floodmark.storage.copying import with_folder_mode, with_modes_of
+from floodmark.storage.file_copy import with_folder_mode, with_modes_of
 from floodmark.storage.files import Files, WritableFiles, open_files
-from floodmark.storage.start_notes import latest_note
+from floodmark.storage.last_start import latest_note
 
 Storage = Mapping[str, Any]
 _DONE = "This was carried out already, and stands as it was left: there is nothing to do."
@@ -38,20 +38,20 @@ _DONE = "This was carried out already, and stands as it was left: there is nothi
 
 @dataclass(frozen=True)
 class Carrying:
-    """How a change is carried out; without `execute` it is only planned."""
+    """Options for executing a change; without `execute` it is only planned."""
 
     execute: bool = False
     wait_seconds: float | None = None
     storage: Storage | None = None
     clock: Clock | None = None
     rewriter: Rewriter | None = None
-    """Rewrites state in place of this process: an engine's job, say."""
+    """Rewrites state instead of this process, such as a Spark job."""
     read_data: bool = False
-    """Reads the state that is needed, and compares what is copied by its content."""
+    """True to read the needed state, and to compare copies by their content."""
     accept: tuple[str, ...] = ()
-    """What is accepted by name, for verbs that have no names of their own."""
+    """Names that the user accepts, for verbs without such names of their own."""
     watch_seconds: float = 0.0
-    """A change in place watches the checkpoint for so long first, and says what it saw."""
+    """A change in place first watches the checkpoint for this time, and reports what it saw."""
 
 
 @dataclass(frozen=True)
@@ -59,30 +59,34 @@ class Change:
     """A plan, and what became of it."""
 
     plan: Plan
+    """The effect of the change."""
     executed: bool = False
+    """Whether it was carried out."""
     words: str = ""
+    """A sentence about what was done."""
     carrying: Carrying | None = field(default=None, repr=False, compare=False)
-    """What `apply` takes over from the call that made the plan: the storage's options, say."""
+    """The options of the call that made the plan, such as the storage's, for `apply`."""
 
     @property
     def as_json(self) -> dict[str, Any]:
+        """The plan, and whether it was carried out, as JSON data."""
         return {"plan": plan_to_json(self.plan), "executed": self.executed}
 
     def __repr__(self) -> str:
-        from floodmark.changes.plan_text import change_text  # commands print plans another way
+        from floodmark.changes.plan.text import change_text  # commands print plans another way
 
         return fitted(change_text(self.plan, self.executed, self.words))
 
     def _repr_html_(self) -> str:
-        from floodmark.changes.plan_text import change_rows
+        from floodmark.changes.plan.text import change_rows
 
         steps, after = change_rows(self.plan, self.executed, self.words)
         return table_html(self.plan.title, ("do", "path", "why"), steps, *after)
 
     def apply(self, *, accept: str | Iterable[str] = ()) -> Change:
-        """Carries the plan out, if everything is still as it was when it was made.
+        """Execute the plan, if everything is still as it was when it was made.
 
-        `accept` names what the plan wants to have accepted.
+        `accept` gives the names that the plan needs to have accepted.
         """
         if self.executed:
             return self
@@ -103,18 +107,18 @@ def plan_new_place(
     carrying: Carrying,
     batches: Collection[int] | None = None,
 ) -> Plan:
-    """`make` plans a new checkpoint from the one at `path`; `batches` are what it wants of it."""
+    """Plan a new checkpoint from the one at `path`; `batches` are the entries that it needs."""
     refuse_overlap(path, new)
     origin_files = open_files(absolute(path), carrying.storage)
     return make(_with_sink(open_origin(origin_files, absolute(path), batches), carrying))
 
 
 def _with_sink(origin: Origin, carrying: Carrying) -> Origin:
-    """Asks the sink that the notes name how far it is; another copy may have run on."""
+    """Ask the sink that the notes name for its newest batch, as another copy may have run on."""
     if origin.sink is None or origin.sink.path is None:
         return origin
     from floodmark.changes.repair.sink import known_sink
-    from floodmark.storage.noted_places import opener
+    from floodmark.storage.untrusted_places import opener
 
     opened = opener([origin.location], carrying.storage)
     known = known_sink(latest_note(origin.files), None, opened)
@@ -122,7 +126,7 @@ def _with_sink(origin: Origin, carrying: Carrying) -> Origin:
 
 
 def begin_new_place(plan: Plan, carrying: Carrying) -> Change:
-    """A plan for a place where nothing is yet, but what this very plan has left."""
+    """Begin a plan for an empty location; only remains of this same plan may be there."""
     target = open_files(plan.target, carrying.storage)
     plan = seal(plan)
     earlier = recorded(target, plan)
@@ -142,7 +146,7 @@ def places_of(plan: Plan, storage: Storage | None) -> PlanPlaces:
 
 
 def _readable_as_before(plan: Plan, origin: Files, target: WritableFiles) -> WritableFiles:
-    """What is written can be read by those who could read what it is made from."""
+    """Let new files be readable for those who could read the files that they are made from."""
     if plan.in_place:
         return with_modes_of(target, target)
     if plan.verb == "restore":
@@ -151,7 +155,7 @@ def _readable_as_before(plan: Plan, origin: Files, target: WritableFiles) -> Wri
 
 
 def apply_if_asked(plan: Plan, carrying: Carrying) -> Change:
-    """The plan; carried out if `execute` says so and it has any step."""
+    """Return the plan; execute it if `execute` is set and it has any step."""
     target = open_files(plan.target, carrying.storage)
     record = journal.read_record(target, plan)
     if record is None:
@@ -163,7 +167,7 @@ def apply_if_asked(plan: Plan, carrying: Carrying) -> Change:
 
 
 def doubted(plan: Plan, target: WritableFiles, carrying: Carrying) -> Plan:
-    """The plan with what has to be accepted where a query may run on the checkpoint."""
+    """Add what the user must accept where a query may be running on the checkpoint."""
     clock = carrying.clock or Clock()
     return with_doubt(
         plan, target, clock, carrying.accept, carrying.execute, carrying.watch_seconds
@@ -192,7 +196,7 @@ def _rewriter(plan: Plan) -> Rewriter | None:
 
 
 def open_sink(sink: str | None, carrying: Carrying) -> SinkPlace | None:
-    """The file sink's folder, where the user names it."""
+    """Return the file sink's folder, if the user named it."""
     if sink is None:
         return None
     return absolute(sink), open_files(absolute(sink), carrying.storage)

@@ -1,4 +1,4 @@
-"""Carries out what was planned before: saved plans, changes that stopped midway, undo, forget."""
+"""Executes earlier plans: saved plans, changes that stopped midway, undo, forget."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from floodmark.changes import journal
 from floodmark.changes.apply import Carrying, Change, doubted, execute, places_of
 from floodmark.changes.named_places import absolute, require_named_origin, require_named_sink
 from floodmark.changes.plan import Plan, refuse_unaccepted
-from floodmark.changes.saved_plan import read_plan
+from floodmark.changes.plan.saved import read_plan
 from floodmark.changes.undo import (
     forget,
     is_unfinished,
@@ -22,7 +22,7 @@ from floodmark.changes.undo import (
     undo,
 )
 from floodmark.errors import StoppedMidway
-from floodmark.storage.copying import with_modes_of
+from floodmark.storage.file_copy import with_modes_of
 from floodmark.storage.files import open_files
 
 
@@ -35,7 +35,7 @@ def apply_saved(path: str, carrying: Carrying, sink: str | None = None) -> Chang
 
 
 def apply_plan(plan: Plan, carrying: Carrying, sink: str | None) -> Change:
-    """`sink`: the file sink's folder, as the user named it."""
+    """Execute a saved plan; `sink` is the file sink's folder that the user named."""
     target = open_files(plan.target, carrying.storage)
     if plan.verb == "undo":
         require_fresh(target, plan)
@@ -50,10 +50,10 @@ def apply_plan(plan: Plan, carrying: Carrying, sink: str | None) -> Change:
 
 
 def resume_change(path: str, carrying: Carrying, origin: str | None, sink: str | None) -> Change:
-    """Goes on with a change that stopped midway, by the journal that lies in its place.
+    """Continue a change that stopped midway, from the journal in its location.
 
-    The journal may be a stranger's: it reads from `origin` and changes `sink` only where the user
-    has named them, and they are what it says.
+    Somebody else may have written the journal. So the change reads from `origin` and changes `sink`
+    only where the user has named them, and the journal agrees.
     """
     location = absolute(path)
     target = open_files(location, carrying.storage)
@@ -68,11 +68,11 @@ def resume_change(path: str, carrying: Carrying, origin: str | None, sink: str |
 
 
 def take_back(path: str, carrying: Carrying, sink: str | None = None) -> Change:
-    """`sink`: the file sink's folder, whose log the change had changed as well."""
+    """Undo the last change; `sink` is the file sink's folder, whose log the change also changed."""
     target = open_files(absolute(path), carrying.storage)
     require_place(target)
     if carrying.execute and (settled := settle(target, absolute(path))):
-        return Change(settled, True, "It was taken back already.")
+        return Change(settled, True, "It was already taken back.")
     plan = plan_undo(target, absolute(path), carrying.accept)
     if not is_unfinished(target):
         plan = doubted(plan, target, carrying)
@@ -95,7 +95,7 @@ def forget_kept(path: str, carrying: Carrying) -> Change:
         return Change(plan, True, forget(target, plan).words)
     except OSError as error:
         raise StoppedMidway(
-            f"{path}: cannot delete", str(error), "Repeat it: what is left goes then."
+            f"{path}: cannot delete", str(error), "Repeat the command: it deletes the rest."
         ) from None
 
 

@@ -1,14 +1,14 @@
-"""Executes the steps of a plan. Only this module and `undo` change anything.
+"""Executes the steps of a plan; only this module and `undo` change anything.
 
-    journal     the whole plan, before anything is touched
-    block       an entry that no Spark reads: nothing starts on a half-done change
-    keep        what steps replace, copied aside
-    steps       each may be done twice; state is rewritten last, by a rewriter that is given
-    verify      what the steps say is what is there; rewritten state is read back
+    journal     writes the whole plan, before anything changes
+    block       adds an entry that no Spark reads: no query starts on a half-done change
+    keep        copies aside what the steps replace
+    steps       each may run twice; the given rewriter rewrites state last
+    verify      compares the result with the steps; rewritten state is read back
     journal     finished
     unblock
 
-Stopped anywhere, the same plan goes on from where it stopped, and `undo` takes it back.
+After a stop at any point, the same plan continues from there, and `undo` takes it back.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from floodmark.changes.fingerprint import fingerprint
 from floodmark.changes.in_use import Clock, refuse_in_use
 from floodmark.changes.journal import Record, Stage
 from floodmark.changes.plan import EMPTY, NOT_IN_USE, Plan
-from floodmark.changes.steps import (
+from floodmark.changes.plan.steps import (
     SINK,
     CopyFile,
     DeleteFile,
@@ -50,7 +50,7 @@ from floodmark.errors import (
     WrongUse,
 )
 from floodmark.progress import tell
-from floodmark.storage.copying import copy_file, restore_file
+from floodmark.storage.file_copy import copy_file, restore_file
 from floodmark.storage.files import Files, WritableFiles
 
 _AT_ONCE = 16
@@ -71,21 +71,21 @@ class PlanPlaces:
         return self.target
 
     def standing(self, plan: Plan) -> WritableFiles:
-        """The checkpoint whose fingerprint the plan has."""
+        """Return the checkpoint whose fingerprint the plan has."""
         return self.target if plan.about_target else self.origin
 
 
 class Rewriter(Protocol):
-    """Rewrites an operator's state: in this process, or as a job of an engine."""
+    """Rewrites an operator's state, in this process or as a Spark job."""
 
     def require(self, step: RewriteState, places: PlanPlaces) -> None:
-        """Refuses a step that does not fit the old state, before anything is touched."""
+        """Refuse a step that does not fit the old state, before anything changes."""
 
     def rewrite(self, step: RewriteState, places: PlanPlaces) -> None:
-        """May be done twice, as after a crash: it leaves what doing it once does."""
+        """Rewrite the state; after a crash this may run twice, with the same result."""
 
     def check(self, step: RewriteState, places: PlanPlaces) -> None:
-        """Reads back what `rewrite` has left, and raises where it is not the same rows."""
+        """Read back what `rewrite` has written; raise an error if the rows differ."""
 
 
 @dataclass(frozen=True)
@@ -102,16 +102,16 @@ def carry_out(
     rewriter: Rewriter | None = None,
     read_data: bool = False,
 ) -> Outcome:
-    """`read_data` compares what was copied by its content, and not by its size alone."""
+    """Execute a plan; `read_data` compares copies by their content, not only by their size."""
     clock = clock or Clock()
     target = places.target
     if rewriter is None and any(isinstance(step, RewriteState) for step in plan.steps):
         raise WrongUse(
-            f"`{plan.verb}` rewrites state, and nothing was given that does",
-            do="Carry it out with the command that made the plan, or with `floodmark apply`.",
+            f"`{plan.verb}` rewrites state, but no rewriter was given",
+            do="Execute it with the command that made the plan, or with `floodmark apply`.",
         )
     for step in _rewrites(plan):
-        _ = step.target  # what an earlier release planned of state is refused
+        _ = step.target  # this refuses a state step of an earlier release
     record = journal.read_record(target, plan)
     if record is not None and record.plan.digest != plan.digest:
         raise journal.unfinished(target, record)
@@ -129,6 +129,8 @@ def carry_out(
         _check_origin(plan, places)
     else:
         check(plan, places, wait_seconds, clock)
+        if not plan.steps:  # a journal of nothing would hide the change that `undo` takes back
+            return Outcome(plan, "There was nothing to carry out.")
         record = _begin(plan, target)
     assert record is not None
     _finish(plan, places, record, rewriter, read_data)
@@ -137,7 +139,7 @@ def carry_out(
 
 
 def check(plan: Plan, places: PlanPlaces, wait_seconds: float | None, clock: Clock) -> None:
-    """Everything that held when the plan was made must hold still."""
+    """Check that all preconditions of the plan still hold."""
     names = {condition.name for condition in plan.preconditions}
     if NOT_IN_USE in names:
         refuse_in_use(places.standing(plan), clock, wait_seconds)
@@ -147,7 +149,7 @@ def check(plan: Plan, places: PlanPlaces, wait_seconds: float | None, clock: Clo
 
 
 def _check_origin(plan: Plan, places: PlanPlaces, always: bool = False) -> None:
-    """A change in place has moved the checkpoint itself; one that makes a new one has not."""
+    """Refuse a moved checkpoint; a change in place moves it itself, so that is left out."""
     if not plan.fingerprint or (plan.about_target and not always):
         return
     now = fingerprint(places.standing(plan))
@@ -179,7 +181,7 @@ def refuse_not_empty(target: Files, plan: Plan | None = None) -> None:
 
 
 def _made_by(target: Files, plan: Plan | None) -> str:
-    """Where this very change was carried out earlier, and the stream has gone on since."""
+    """Say that this same change was executed earlier, and that the stream has continued since."""
     for record in journal.read_records(target):
         same = plan is not None and (record.plan.verb, record.plan.origin) == (
             plan.verb,
@@ -194,7 +196,7 @@ def _made_by(target: Files, plan: Plan | None) -> str:
 
 
 def held(target: Files) -> frozenset[str]:
-    """Every file at a place that may not exist yet."""
+    """Return every file at a location that may not exist yet."""
     try:
         return frozenset(file.path for file in target.list().files)
     except NotACheckpoint as error:
@@ -230,7 +232,7 @@ def _finish(
         done = 0
         for done, _ in enumerate(_each(plan, places), 1):
             tell("steps", done, len(plan.steps))
-        # One after the other: each uses what memory and what processors there are.
+        # Run one after the other: each uses all the memory and processors.
         for rewriting in _rewrites(plan):
             assert rewriter is not None
             rewriter.rewrite(rewriting, places)
@@ -260,7 +262,7 @@ def _stopped(plan: Plan, target: Files, error: BaseException) -> StoppedMidway:
     if plan.verb not in ("repair", "compact"):
         do = f"Repeat the command to go on, or take it back: {undo}"
     if isinstance(error, ContentLost):
-        # Repeated, it would stop there again.
+        # A repeat would stop there again.
         do = f"Take it back: {undo}\nThen choose another snapshot: {error.do}"
     return StoppedMidway(
         f"{plan.verb} stopped midway: {words}",
@@ -290,8 +292,8 @@ def _keep(plan: Plan, places: PlanPlaces) -> None:
             try:
                 copy_file(places.of(step), step.path, places.target, kept_path(plan, step))
             except FileGone:
-                # A checksum that is no longer beside its file, or a step done before a crash
-                # whose copy was not needed: there is nothing to lose.
+                # A checksum without its file, or a step from before a crash that needed no copy:
+                # nothing is lost.
                 continue
 
 
@@ -319,7 +321,7 @@ def _do(step: Step, places: PlanPlaces) -> Step:
     elif isinstance(step, RestoreFile):
         from floodmark.storage.repository import fetch_object
 
-        # Never a link: whatever befalls the checkpoint, the repository stays as it is.
+        # Never link: whatever happens to the checkpoint, the repository must not change.
         data = fetch_object(places.origin, step.origin, step.path)
         restore_file(files, step.path, data, step.mode)
     elif isinstance(step, DeleteFile):
@@ -328,7 +330,7 @@ def _do(step: Step, places: PlanPlaces) -> Step:
 
 
 def verify(plan: Plan, places: PlanPlaces, rewriter: Rewriter | None = None) -> None:
-    """What the steps say is what is there."""
+    """Check that the result is what the steps say."""
     for rewriting in _rewrites(plan):
         assert rewriter is not None
         rewriter.check(rewriting, places)
@@ -358,7 +360,7 @@ def verify(plan: Plan, places: PlanPlaces, rewriter: Rewriter | None = None) -> 
 
 
 def sweep(target: WritableFiles) -> None:
-    """Temporary files of writes that a crash of this change has left; Spark trips over some."""
+    """Delete temporary files that a crash of this change left; some of them stop Spark."""
     left = [
         file.path
         for file in target.list().files

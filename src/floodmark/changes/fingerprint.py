@@ -1,7 +1,7 @@
-"""Where a checkpoint stands, as one short text: a plan holds for that and for nothing later.
+"""Describes a checkpoint's position as a short text: a plan holds only for that position.
 
-It covers the ids of both logs, the identity, the bytes of the newest entries and the
-sources' own files. State is not read: a batch that writes state also writes the logs.
+It covers the ids of both logs, the identity, the bytes of the newest entries and the sources' own
+files. It does not read the state: a batch that writes state also writes the logs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from floodmark.errors import FileGone, FloodmarkError
 from floodmark.storage.files import Files
 
 BLOCK = b"floodmark: "
-"""How the entry begins that keeps Spark from starting while a change is under way."""
+"""The beginning of the entry that keeps Spark from starting during a change."""
 _NEWEST = 3
 
 

@@ -1,11 +1,11 @@
-"""Is a query running on a checkpoint? Spark keeps no lock, so it is proved, watched, or asked.
+"""Finds whether a query runs on a checkpoint: Spark has no lock, so there are three ways.
 
-Proved: floodmark's own runs hold a lease, and say when they end; a process of this machine
-has files of the checkpoint open. Watched: where the newest file is fresh, the folder is
-looked at for as long as the last batches took. What is neither proved nor seen may still be
-running: a query without input writes nothing for hours. Then a change in place has to be
-accepted by name (`--accept maybe-running`), see docs/decisions/0012. `--watch 2m` looks at the
-folder for longer, and the plan says what was written meanwhile.
+Proof: floodmark's own runs hold a lease and write down their end; a process of this machine has
+files of the checkpoint open. Watching: if the newest file is fresh, the folder is watched for as
+long as the last batches took. Without proof and without signs a query may still be running, as a
+query without input writes nothing for hours. A change in place must then be accepted by name
+(`--accept maybe-running`), see docs/decisions/0012. `--watch 2m` watches the folder for longer,
+and the plan says what was written meanwhile.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from floodmark.storage.lease_files import (
     read_claim,
     read_holder,
 )
-from floodmark.storage.machine.queries import (
+from floodmark.storage.machine.query import (
     lies_on_this_machine,
     no_jvm_here,
     signs_of_a_query,
@@ -49,7 +49,7 @@ MAYBE_RUNNING = "maybe-running"
 
 _SHORTEST_MS, _LONGEST_MS = 2_000, 15_000
 _POLL_SECONDS = 0.25
-# How long a plain query may have been quiet and still be taken for one that runs.
+# How long a plain query may be quiet and still count as running.
 _QUIET_MS = 5 * 60_000
 _QUIET_INTERVALS = 10
 _DAY_MS = 24 * 3_600_000
@@ -58,13 +58,13 @@ _BATCHES = 20
 
 @dataclass(frozen=True)
 class Clock:
-    """Time as the signs are judged by; a test brings its own."""
+    """The time by which signs are judged; a test uses its own."""
 
     now_ms: Callable[[], int] = lambda: int(time.time() * 1000)
     pause: Callable[[float], Any] = time.sleep
 
     def storage_now_ms(self, files: WritableFiles) -> int:
-        """By the clock that the files' own times come from, which may be another machine's."""
+        """Return the time of the clock that sets the files' times; it may be another machine's."""
         if self.now_ms is not Clock.now_ms or lies_on_this_machine(files):
             return self.now_ms()
         name = f"{NOTES}/.clock.{os.urandom(16).hex()}.tmp"
@@ -78,12 +78,12 @@ class Clock:
 
 
 def user_of(files: WritableFiles, clock: Clock) -> str | None:
-    """Who uses the checkpoint, in words; None where no sign of anyone is found."""
+    """Return who uses the checkpoint, as a text; None where there is no sign of anyone."""
     return _leaseholder(files, clock) or user_here(files) or _movement(files, clock)
 
 
 def refuse_in_use(files: WritableFiles, clock: Clock, wait_seconds: float | None = None) -> None:
-    """Refuses; or waits, if that was asked for, until the query has stopped."""
+    """Refuse a checkpoint in use; wait first, if requested, until the query has stopped."""
     until_ms = clock.now_ms() + int((wait_seconds or 0) * 1000)
     while True:
         user = user_of(files, clock)
@@ -118,7 +118,7 @@ def _movement(files: WritableFiles, clock: Clock) -> str | None:
     window = _window_ms(before)
     until_ms = max(times) + window
     now_ms = clock.storage_now_ms(files)
-    # A clock that runs behind the storage's would watch for ever.
+    # A clock that is behind the storage's clock would watch for ever.
     rounds = int(min(until_ms - now_ms, window) / 1000 / _POLL_SECONDS) + 1
     for _ in range(rounds if until_ms > now_ms else 0):
         clock.pause(_POLL_SECONDS)
@@ -133,13 +133,13 @@ def _written(files: Files) -> tuple[FileInfo, ...]:
 
 
 def _window_ms(written: tuple[FileInfo, ...]) -> int:
-    """Two batches' time, as the newest entries of the offset log show it."""
+    """Return the time of two batches, from the newest entries of the offset log."""
     between = _intervals(written)[-1:]
     return max(_SHORTEST_MS, min(2 * sum(between), _LONGEST_MS))
 
 
 def _intervals(files: Iterable[FileInfo]) -> list[int]:
-    """Between the newest batches, as the times of the offset log's entries show them."""
+    """Return the times between the newest batches, from the offset log's entries."""
     times = sorted(
         file.mtime_ms
         for file in files
@@ -149,9 +149,9 @@ def _intervals(files: Iterable[FileInfo]) -> list[int]:
 
 
 def maybe_running(files: WritableFiles, clock: Clock, execute: bool = True) -> str | None:
-    """Why a query may run on the checkpoint though no sign of one is found; None: none does.
+    """Return why a query may be running although there is no sign of one; None: no reason.
 
-    Before `execute` nothing is written, so the storage is not asked for its time.
+    Without `execute` nothing is written, so the storage's clock is not read.
     """
     log = (*files.list(OFFSETS).files, *files.list(COMMITS).files)
     times = [file.mtime_ms for file in log if file.mtime_ms is not None]
@@ -173,7 +173,7 @@ def maybe_running(files: WritableFiles, clock: Clock, execute: bool = True) -> s
     last = datetime.fromtimestamp(last_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
     batch = f"Batch {planned[-1]} is in flight" if in_flight else "Its last batch is committed"
     silent = (
-        "No lease tells that its query has ended, and a query that waits for input, or works on "
+        "No lease shows that its query has ended, and a query that waits for input, or works on "
         "a long batch, writes nothing."
     )
     return " ".join([f"{batch}, and the log was last written at {last}.", *(signs or [silent])])
@@ -187,16 +187,16 @@ def _query_id(files: Files) -> str | None:
 
 
 def _is_as_a_change_left_it(files: Files) -> bool:
-    """Then the newest files are floodmark's own, and tell of no query."""
+    """Whether the newest files are floodmark's own, so that they show no query."""
     records = journal.read_records(files)
     return bool(records) and records[-1].after == fingerprint(files).digest
 
 
 def _ended_by_its_lease(files: Files, last_ms: int) -> bool:
-    """The last run said its end, or is dead; and nobody has written to the log since.
+    """Whether the last run noted its end, or is dead, and the log has not changed since.
 
-    All times are the storage's own. A run that is neither proved dead nor alive is watched
-    when the change is carried out.
+    All times are the storage's own. A run that is neither proved dead nor alive is watched when the
+    change is executed.
     """
     times = {file.path: file.mtime_ms for file in files.list(NOTES).files}
     holder, epochs = read_holder(files), claimed_epochs(files)
@@ -211,11 +211,11 @@ def _ended_by_its_lease(files: Files, last_ms: int) -> bool:
 
 
 def watch(files: Files, clock: Clock, seconds: float) -> tuple[str, bool]:
-    """What was written to the checkpoint within this time, in words, and whether anything was."""
+    """Watch the checkpoint; return a sentence, and whether anything was written."""
     before = {file[:2] for file in _written(files)}
     watched, took, looks = 0.0, 0.0, 1
     while watched < seconds:
-        # Listing an object store takes time, and costs requests: it is done less often.
+        # Listing an object store takes time and costs requests, so look less often.
         pause = min(max(1.0, 5 * took), seconds - watched)
         clock.pause(pause)
         began = time.monotonic()
@@ -245,7 +245,7 @@ def with_doubt(
     execute: bool,
     watch_seconds: float = 0.0,
 ) -> Plan:
-    """The plan of a change in place, with what has to be accepted where a query may run."""
+    """Add to a change in place what must be accepted where a query may be running."""
     accepted = sorted({*plan.options.get("accept", ()), *accept})
     names = {condition.name for condition in plan.preconditions}
     if not plan.about_target or NOT_IN_USE not in names or not plan.steps:

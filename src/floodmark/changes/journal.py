@@ -1,12 +1,12 @@
-"""What a change has written down of itself: `_floodmark/journal/<plan>.json` in its target.
+"""Writes what a change does to `_floodmark/journal/<plan>.json` in its target.
 
-The whole plan is there before anything is touched, so a change that was stopped midway
-can be finished or taken back with nothing else at hand. What a step replaces is kept in
-`_floodmark/kept/<plan>/`. While a change is under way, an entry that is no offset stands
-as the newest one in offsets/: every Spark refuses to start on it, and says its words.
+The journal has the whole plan before anything changes. So a change that stopped midway can be
+finished or taken back without anything else. `_floodmark/kept/<plan>/` has what a step replaces.
+While a change is under way, the newest entry in offsets/ is no offset: every Spark refuses to
+start on it, and shows its words.
 
-A journal is a file of the checkpoint, so a stranger may have written it. It is believed in what
-concerns the place that it lies in, and in nothing else: see docs/security.md.
+A journal is a file of the checkpoint, so a stranger may have written it. Floodmark trusts it only
+for the location that contains it: see docs/security.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from enum import Enum
 
 from floodmark.changes.fingerprint import BLOCK
 from floodmark.changes.plan import Plan, plan_to_json
-from floodmark.changes.plan_parsing import plan_from_json
+from floodmark.changes.plan.parsing import plan_from_json
 from floodmark.checkpoint.layout import NOTES, OFFSETS, batch_id
 from floodmark.checkpoint.relative_path import RelativePath, shown
 from floodmark.checkpoint.text import json_text
@@ -42,9 +42,9 @@ class Record:
     plan: Plan
     stage: Stage
     number: int
-    """Changes of one place are numbered, so that the last one is known."""
+    """The number of the change; the changes of one location are numbered in order."""
     after: str = ""
-    """The fingerprint that the finished change left."""
+    """The fingerprint after the finished change."""
 
     @property
     def unfinished(self) -> bool:
@@ -72,7 +72,7 @@ def write_record(files: WritableFiles, record: Record) -> None:
 
 
 def read_records(files: Files) -> tuple[Record, ...]:
-    """Every change of this place that is not forgotten, oldest first."""
+    """Return every change of this location that is not forgotten, oldest first."""
     names = [name for name in files.level(FOLDER).files if name.endswith(".json")]
     found = [_parse(files, f"{FOLDER}/{name}") for name in names if not name.startswith(".")]
     return tuple(sorted(found, key=lambda record: record.number))
@@ -98,8 +98,8 @@ def _parse(files: Files, path: str) -> Record:
         raise MalformedFile(
             f"{files.root}/{path}: not a journal",
             shown(str(error)),
-            "Nobody but floodmark writes there: restore the file, or remove it if the change that "
-            "it tells of does not matter any more.",
+            "Only floodmark writes there: restore the file, or remove it if the change that "
+            "it describes no longer matters.",
         ) from None
 
 
@@ -117,15 +117,15 @@ def move(files: WritableFiles, record: Record, stage: Stage, after: str | None =
 
 
 def begun(files: Files) -> Record:
-    """The change that stopped midway."""
+    """Return the change that stopped midway."""
     for record in _standing(files):
         if record.stage is Stage.UNDOING:
             raise unfinished(files, record)
         return record
     raise NoAnswer(
         f"{files.root}: no change stopped midway here",
-        "Every change that is written down here was finished or taken back.",
-        "There is nothing to go on with.",
+        "Every change in this journal was finished or taken back.",
+        "There is nothing to resume.",
     )
 
 
@@ -136,7 +136,7 @@ def refuse_unfinished(files: Files, apart_from: Plan | None = None) -> None:
 
 
 def _standing(files: Files) -> list[Record]:
-    """What stopped midway; a change that is done and whose block is left stands in the way, too."""
+    """Return changes that stopped midway, and a finished change whose block is still there."""
     records = read_records(files)
     last = [one for one in records[-1:] if one.stage is Stage.FINISHED]
     return [
@@ -146,7 +146,7 @@ def _standing(files: Files) -> list[Record]:
 
 
 def unfinished(files: Files, record: Record) -> Unfinished:
-    """No verb goes on with another's work by itself: the user says so, or takes it back."""
+    """Return the error: the user must resume or undo an earlier change; no verb does that."""
     undo = f"Take it back: floodmark undo {shlex.quote(files.root)} --execute"
     resume = f"Go on with it: floodmark apply --resume {shlex.quote(files.root)} --execute"
     begun = record.stage is not Stage.UNDOING
@@ -164,7 +164,7 @@ def block_path(number: int) -> RelativePath:
 
 
 def block(files: WritableFiles, plan: Plan) -> None:
-    """Keeps Spark from starting, and a query that still runs from planning its next batch."""
+    """Keep Spark from starting, and a query that still runs from planning its next batch."""
     path = block_path(plan.block)
     text = (
         f"{BLOCK.decode()}an unfinished `{plan.verb}` ({plan.id}) holds this checkpoint. Finish "
@@ -173,7 +173,7 @@ def block(files: WritableFiles, plan: Plan) -> None:
     if files.create(RelativePath(path), text.encode()) or _is_ours(files, path, plan):
         return
     raise StalePlan(
-        f"{files.root}/{path} is there now, and was not when the plan was made",
+        f"{files.root}/{path} exists now, and did not when the plan was made",
         "A query has planned its next batch meanwhile.",
         "Stop the query, then plan again.",
     )
@@ -197,7 +197,7 @@ def _is_ours(files: Files, path: str, plan: Plan) -> bool:
 
 
 def blocks(files: Files) -> frozenset[str]:
-    """The paths of blocking entries, ours or another plan's."""
+    """Return the paths of blocking entries, from this plan or another one."""
     numbers = sorted(
         batch for name in files.level(OFFSETS).files if (batch := batch_id(name)) is not None
     )

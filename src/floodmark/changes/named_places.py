@@ -1,7 +1,7 @@
-"""What the user has named in a command, against what a plan or a journal says of other places.
+"""Compares what the user named in a command with the locations in a plan or a journal.
 
-A saved plan and a journal may be a stranger's. What they say of the place that they are for is
-checked there; a place elsewhere is read or changed only where the same command names it.
+A stranger may have written a saved plan or a journal. Floodmark checks what they say about their
+own location there; it reads or changes another location only if the command names it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import shlex
 
 from floodmark.addresses import has_secret
 from floodmark.changes.plan import Plan
-from floodmark.changes.steps import SINK
+from floodmark.changes.plan.steps import SINK
 from floodmark.checkpoint.relative_path import shown
 from floodmark.connectors.files.file_log import SINK_LOG
 from floodmark.errors import Refused, WrongUse
@@ -19,13 +19,13 @@ from floodmark.storage.files import local_path, place_name
 
 
 def absolute(location: str) -> str:
-    """A plan is carried out from any folder."""
+    """Return an absolute location, as a plan can be executed from any folder."""
     path = local_path(str(location))
     if path is None and has_secret(str(location)):
         raise WrongUse(
             f"{location}: the address holds a password or a signature",
-            "A plan and its journal keep addresses, and secrets must not lie about in them.",
-            "Leave it out of the address, and give it as --storage KEY=VALUE, or by the "
+            "A plan and its journal contain addresses, and must not contain secrets.",
+            "Leave it out of the address, and give it as --storage KEY=VALUE, or in the "
             "environment of the storage's driver.",
         )
     return str(location).rstrip("/") if path is None else os.path.abspath(path)  # noqa: PTH100
@@ -36,15 +36,15 @@ def refuse_overlap(path: str, new: str) -> None:
     if first == second:
         raise WrongUse(
             f"{path} and {new} are the same place",
-            "What is made would lie on what it is made from.",
-            "Name another place.",
+            "The new checkpoint would overwrite the one it is made from.",
+            "Name another location.",
         )
     for inner, outer in ((first, second), (second, first)):
         if inner.startswith(outer + "/"):
             raise WrongUse(
-                f"{path} and {new}: one lies inside the other",
-                "A checkpoint inside a checkpoint would be taken for a part of it.",
-                "Name a place beside it.",
+                f"{path} and {new}: one is inside the other",
+                "A checkpoint inside a checkpoint would look like a part of it.",
+                "Name a location beside it.",
             )
 
 
@@ -53,7 +53,7 @@ def same_place(one: str, other: str) -> bool:
 
 
 def not_named(sink: str) -> str:
-    """For a plan: the notes in the checkpoint name a sink, and the user has not."""
+    """Return a plan's note: the checkpoint's notes name a sink that the user has not named."""
     return (
         f"The notes of the last start name a file sink: {shown(sink)}. Its log, {SINK_LOG}, is "
         f"not touched: if it is this stream's, say --sink {shlex.quote(shown(sink))}."
@@ -61,25 +61,25 @@ def not_named(sink: str) -> str:
 
 
 def require_named_sink(plan: Plan, sink: str | None, command: str) -> None:
-    """A sink lies outside of the checkpoint: it is changed only where it was named."""
+    """Refuse to change a sink, which is outside the checkpoint, unless the command names it."""
     if plan.sink is None or not any(step.place == SINK for step in plan.steps):
         return
     if sink is not None and same_place(plan.sink, sink):
         return
     raise Refused(
-        f"this `{plan.verb}` changes the file sink's log in {shown(plan.sink)}, too"
-        + (f", and --sink names {sink}" if sink is not None else ""),
-        "A folder outside of the checkpoint is changed only where the command names it: what a "
-        "plan or a journal says, a stranger may have written.",
-        f"If that is this stream's output: {command} --sink {shlex.quote(shown(plan.sink))}",
+        f"this `{plan.verb}` also changes the file sink's log in {shown(plan.sink)}"
+        + (f", but --sink names {sink}" if sink is not None else ""),
+        "A folder outside the checkpoint is changed only if the command names it: a stranger "
+        "may have written the plan or the journal.",
+        f"If it is this stream's output: {command} --sink {shlex.quote(shown(plan.sink))}",
     )
 
 
 def require_named_origin(plan: Plan, location: str, origin: str | None, command: str) -> None:
-    """What a journal in `location` has to read from elsewhere is read where it was named."""
+    """Refuse to read from another location than the journal's, unless the command names it."""
     if not same_place(plan.target, location):
         raise Refused(
-            f"the journal in {location} is of a change of {shown(plan.target)}",
+            f"the journal in {location} belongs to a change of {shown(plan.target)}",
             "The checkpoint was moved or copied while the change was half done, or a stranger "
             "wrote the journal.",
             f"Take it back: floodmark undo {shlex.quote(location)} --execute",
@@ -88,8 +88,8 @@ def require_named_origin(plan: Plan, location: str, origin: str | None, command:
         return
     raise Refused(
         f"this `{plan.verb}` reads from {shown(plan.origin)}"
-        + (f", and --from names {origin}" if origin is not None else ""),
-        "A place outside of the checkpoint is read only where the command names it: a stranger "
+        + (f", but --from names {origin}" if origin is not None else ""),
+        "A location outside the checkpoint is read only if the command names it: a stranger "
         "may have written the journal.",
-        f"If that is where it is to read from: {command} --from {shlex.quote(shown(plan.origin))}",
+        f"If it should read from there: {command} --from {shlex.quote(shown(plan.origin))}",
     )

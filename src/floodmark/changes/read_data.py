@@ -1,8 +1,8 @@
-"""`--read-data`: what a change needs and what it has made, read to the last byte.
+"""Reads completely what a change needs and what it has made, for `--read-data`.
 
-Without it, state is checked to be whole: every file of the chain is there, RocksDB's
-snapshots open, and the SSTs that they name have their sizes. What floodmark itself writes
-is always read back; what it copies is compared by size.
+Without it, the state is only checked to be complete: every file of the chain is there, RocksDB's
+snapshots open, and the SSTs that they name have their sizes. What floodmark itself writes is
+always read back; its copies are compared by size.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from floodmark.changes.carry.needed_state import needed_state
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.plan import Plan
-from floodmark.changes.steps import CopyFile, RestoreFile
+from floodmark.changes.plan.steps import CopyFile, RestoreFile
 from floodmark.checkpoint.conf_keys import ROW_CHECKSUMS
 from floodmark.checkpoint.layout import StateFile
 from floodmark.checkpoint.relative_path import RelativePath
@@ -25,13 +25,13 @@ from floodmark.storage.files import Files
 
 
 def read_state(origin: Origin, batch: int | None) -> tuple[str, ...]:
-    """Decodes the state after the batch; a note for the plan."""
+    """Decode the state after the batch; return a note for the plan."""
     count = require_readable_state(origin, batch)
     return (f"The state after batch {batch} was read: {count} files, all sound.",) if count else ()
 
 
 def require_readable_state(origin: Origin, batch: int | None) -> int:
-    """Decodes the state after the batch; gives how many files that were."""
+    """Decode the state after the batch; return the number of files."""
     if batch is None or not origin.checkpoint.state_operators:
         return 0
     count = 0
@@ -76,7 +76,7 @@ def _decode(origin: Origin, store: StoreChain, file: StateFile) -> None:
 
 
 def compare_contents(plan: Plan, origin: Files, target: Files) -> int:
-    """What was copied or restored, by the SHA-256 of its content; gives how many files."""
+    """Compare copied and restored files by their SHA-256; return the number of files."""
     steps = {step.path: step for step in plan.steps}
     count = 0
     for step in counted(steps.values(), "copies compared"):
@@ -85,7 +85,7 @@ def compare_contents(plan: Plan, origin: Files, target: Files) -> int:
         if _sha256(target.read(RelativePath(step.path))) != _wanted(step, origin):
             raise StoppedMidway(
                 f"{step.path} does not hold what it was copied from",
-                "It has the right size, and another content: the storage or the way to it has "
+                "It has the right size but other content: the storage, or the way to it, has "
                 "changed the bytes.",
                 "Take it back with `floodmark undo`, and copy again.",
             )
@@ -95,7 +95,7 @@ def compare_contents(plan: Plan, origin: Files, target: Files) -> int:
 
 def _wanted(step: CopyFile | RestoreFile, origin: Files) -> str:
     if isinstance(step, RestoreFile):
-        return step.origin.rsplit("/", 1)[-1]  # a repository names a content by its SHA-256
+        return step.origin.rsplit("/", 1)[-1]  # a repository names content by its SHA-256
     return _sha256(origin.read(RelativePath(step.origin)))
 
 

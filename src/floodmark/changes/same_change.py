@@ -1,4 +1,4 @@
-"""Finds a change in the journal that was begun or finished before, and is asked for again."""
+"""Finds an earlier change in the journal that the user requests again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from floodmark.changes.fingerprint import fingerprint
 from floodmark.changes.journal import Stage
 from floodmark.changes.named_places import same_place
 from floodmark.changes.plan import Plan, plan_to_json
-from floodmark.changes.steps import WriteFile
+from floodmark.changes.plan.steps import WriteFile
 from floodmark.checkpoint.layout import METADATA
 from floodmark.checkpoint.metadata import parse_metadata
 from floodmark.errors import MalformedFile
@@ -19,7 +19,7 @@ from floodmark.storage.files import Files
 
 
 def recorded(target: Files, plan: Plan) -> Plan | None:
-    """This very change, begun earlier, or finished and untouched since."""
+    """Return the plan of this same change, if it was begun, or finished and not touched since."""
     for record in reversed(journal.read_records(target)):
         if same_change(record.plan, plan) and _can_repeat(target, record):
             return record.plan
@@ -29,11 +29,11 @@ def recorded(target: Files, plan: Plan) -> Plan | None:
 def repeated(
     target: Files, verb: str, origin: str, location: str, asked: Mapping[str, Any]
 ) -> Plan | None:
-    """The same command, given again: its journal knows the plan, which the change has overtaken.
+    """Return the journal's plan if the user repeats a command that has changed the checkpoint.
 
-    The journal may be a stranger's. So its plan has to be what this command asks for: the same
-    verb, options, origin and place, and a sink that was named. `None` of an option stands for an
-    option that was not given, and of which the plan may say more; a sink is named or not.
+    Somebody else may have written the journal. So its plan must be what this command requests: the
+    same verb, options, origin and location, and a sink that the user named. An option that is
+    `None` was not given, and the plan may have a value for it; a sink must be named.
     """
     said = {key: value for key, value in asked.items() if value is not None}
     sink = asked.get("sink")
@@ -58,9 +58,9 @@ def _can_repeat(target: Files, record: journal.Record) -> bool:
 
 
 def same_change(journaled: Plan, plan: Plan) -> bool:
-    """True where a journal has the plan that this command makes, but for a new query id.
+    """Whether a journal has the plan that this command makes, except for a new query id.
 
-    Ids are drawn: the one that was begun with is gone on with.
+    Ids are random, so the change continues with its first id.
     """
     return _deeds(journaled) == _deeds(plan)
 
@@ -70,7 +70,7 @@ def _deeds(plan: Plan) -> dict[str, Any]:
     steps = [{**step, "text": _without_id(step)} for step in value["steps"]]
     kept = ("verb", "origin", "target", "options", "fingerprint", "block", "sink")
     names = [condition.name for condition in plan.preconditions]
-    # As JSON has it: a journal has been through it, and has lists in place of tuples.
+    # As JSON data: a journal's plan was JSON, and has lists instead of tuples.
     return cast(
         "dict[str, Any]",
         json.loads(json.dumps({**{key: value[key] for key in kept}, "s": steps, "p": names})),

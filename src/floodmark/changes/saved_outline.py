@@ -1,4 +1,4 @@
-"""Saves an outline to a file that the user names: a new one, or in the place of an older outline.
+"""Saves an outline to a file that the user names, which is new or an older outline.
 
 Any other file stays as it is: an outline can be made again, and that file perhaps cannot.
 """
@@ -9,7 +9,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from floodmark.changes.saved_plan import bytes_of
+from floodmark.changes.plan.saved import bytes_of
 from floodmark.errors import CannotWrite, MalformedFile, NotEmpty, Refused, UnknownVersion
 from floodmark.rules.restarts.outline_file import is_outline, outlined_checkpoint
 
@@ -17,13 +17,13 @@ _ANOTHER = "Name another file."
 
 
 def save_outline(text: str, path: str, replace: bool = False) -> bool:
-    """Whether it was written: a file that says the same is left alone.
+    """Save an outline; return whether it was written, as an equal file stays as it is.
 
-    `replace`: also in the place of another checkpoint's outline.
+    `replace`: also replace the outline of another checkpoint.
     """
     try:
         return _saved(text, path, replace)
-    except (OSError, RuntimeError, ValueError) as error:  # the last two: of links, and of names
+    except (OSError, RuntimeError, ValueError) as error:  # also errors of links and of names
         words = getattr(error, "strerror", None) or error
         raise CannotWrite(
             f"{path} cannot be written: {words}",
@@ -52,14 +52,14 @@ def _saved(text: str, path: str, replace: bool) -> bool:
 
 
 def outline_there(place: Path) -> str:
-    """The text of the outline that is there, if any; refuses every other file."""
+    """Return the text of the existing outline, if any; refuse every other file."""
     if not place.exists():
         return ""
     if not place.is_file():
-        raise NotEmpty(f"{place} is there, and is no file", do=_ANOTHER)
+        raise NotEmpty(f"{place} exists, and is not a file", do=_ANOTHER)
     data = bytes_of(str(place))
     if data.strip() and not is_outline(data):
-        raise NotEmpty(f"{place} is there, and is no outline: it stays as it is", do=_ANOTHER)
+        raise NotEmpty(f"{place} exists, and is not an outline: it stays as it is", do=_ANOTHER)
     try:
         outlined_checkpoint(data)
     except UnknownVersion as error:
@@ -68,7 +68,7 @@ def outline_there(place: Path) -> str:
             error.what,
             "Upgrade floodmark, or name another file.",
         ) from None
-    except MalformedFile:  # cut, or with the marks of a merge: to make it again mends it
+    except MalformedFile:  # cut off, or with merge marks: writing it again repairs it
         return ""
     return data.decode("utf-8", "replace")
 

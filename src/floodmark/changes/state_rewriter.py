@@ -1,4 +1,4 @@
-"""Rewrites the state that a plan's steps are about, in this process, and reads it back."""
+"""Rewrites the state for a plan's steps in this process, and reads it back."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from floodmark.changes.execute import PlanPlaces
-from floodmark.changes.steps import RewriteState
+from floodmark.changes.plan.steps import RewriteState
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.errors import WrongUse
+from floodmark.statestore.rewrite.new_state import Given, Written, check_state, write_state
 from floodmark.statestore.rewrite.old_rows import OldState, old_state
 from floodmark.statestore.rewrite.preflight import require_fits
 from floodmark.statestore.rewrite.target import StateTarget
-from floodmark.statestore.rewrite.writing import Given, Written, check_state, write_state
 from floodmark.storage.files import Files
 from floodmark.storage.load import Entries, load
 
 
 @dataclass
 class StateRewriter:
-    """It remembers what it has written, to compare."""
+    """Rewrites state, and remembers what it wrote for the comparison."""
 
     given: Callable[[int], Given] | None = None
-    """Operator → the rows that a user's function or table gives for it."""
+    """Returns the rows that a user's function or table gives for an operator."""
     _written: dict[str, Written] = field(default_factory=dict)
     _checkpoint: Checkpoint | None = None
 
@@ -54,7 +54,7 @@ class StateRewriter:
 
     def old_state(self, target: StateTarget, origin: Files) -> OldState:
         if target.from_operator is None:
-            return lambda part, batch: None  # of a bootstrap there is no old checkpoint
+            return lambda part, batch: None  # a bootstrap has no old checkpoint
         if self._checkpoint is None:
             self._checkpoint = load(origin, Entries.ALL)
         return old_state(target, origin, self._checkpoint)

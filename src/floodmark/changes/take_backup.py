@@ -1,4 +1,4 @@
-"""Carries out a backup: new content goes into the repository, then the snapshot that names it."""
+"""Executes a backup: writes new content to the repository, then the snapshot that names it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from floodmark.checkpoint.text import several
 from floodmark.errors import CannotRead, EditedPlan, FileGone, StateFileMissing, StoppedMidway
 from floodmark.progress import counted
 from floodmark.storage import repository as backup
-from floodmark.storage.copying import mode_of, private
+from floodmark.storage.file_copy import mode_of, private
 from floodmark.storage.files import Files, WritableFiles
 from floodmark.storage.repository import RepositoryWriter, Snapshot, Stored
 
@@ -39,17 +39,17 @@ class BackupResult:
 
 
 def execute_backup(plan: Plan, files: Files, repository: WritableFiles) -> str:
-    """Takes the snapshot that a plan describes; gives the result in words."""
+    """Take the snapshot that a plan describes; return the result in words."""
     retention = _retention(plan)
     refuse_another_query(files, plan)
     try:
         done = take_backup(files, plan.origin, repository, retention)
     except (OSError, CannotRead) as error:
         raise StoppedMidway(
-            "the backup did not come to its end",
+            "the backup did not finish",
             str(error),
-            "No snapshot was made, and the earlier ones are whole. Repeat it when the storage"
-            " answers again and has room.",
+            "No snapshot was made, and the earlier ones are complete. Repeat it when the storage"
+            " answers again and has space.",
         ) from None
     size = several(done.snapshot.bytes, "byte")
     words = f"Snapshot {done.snapshot.id}: {done.new_bytes:,} of {size} new."
@@ -59,7 +59,7 @@ def execute_backup(plan: Plan, files: Files, repository: WritableFiles) -> str:
 
 
 def _retention(plan: Plan) -> Retention:
-    """As the plan says it, which may have been saved, and be a stranger's."""
+    """Return the plan's retention; check it, as a saved plan may be a stranger's."""
     last, daily = plan.options.get("keep_last"), plan.options.get("keep_daily")
     for number in (last, daily):
         if number is not None and (type(number) is not int or number < 1):
@@ -111,7 +111,7 @@ def _snapshot(files: Files, location: str, store: RepositoryWriter, now_ms: int)
         except StateFileMissing:
             raise  # it is lost, and was not there when the files were listed
         except FileGone:
-            continue  # maintenance has removed it after it was listed: look again
+            continue  # maintenance removed it after the listing: list again
         moment = datetime.fromtimestamp(now_ms / 1000, timezone.utc)
         name = f"{moment:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
         return Snapshot(
@@ -124,7 +124,7 @@ def _snapshot(files: Files, location: str, store: RepositoryWriter, now_ms: int)
             mode_of(files),
         )
     raise CannotRead(
-        f"{files.root}: files went faster than they could be read",
+        f"{files.root}: files were removed faster than they could be read",
         f"{_TRIES} times a file that the snapshot needs was removed after it was listed.",
         "Try again, or when the stream has less to do.",
     )
@@ -146,5 +146,5 @@ def _stored(files: Files, checkpoint: Checkpoint, store: RepositoryWriter) -> It
         except FileGone:
             if file.path in needed or not file.path.startswith(f"{STATE}/"):
                 raise
-            continue  # an old version, removed by maintenance: nothing needs it
+            continue  # an old version that maintenance removed: nothing needs it
         yield store.put(file.path, data, file.mtime_ms, mode_of(files, file.path))

@@ -1,8 +1,8 @@
-"""Takes a change back, whole or half done; and forgets what changes have kept.
+"""Takes back a change, finished or half done, and forgets what changes have kept.
 
-Both work from the journal, which lies in the checkpoint and may be a stranger's: they change the
-place that it lies in, whatever place it names. A sink's log is put back only where the user has
-named the sink's folder.
+Both use the journal in the checkpoint, which may be a stranger's: they change only the location
+that contains it, whatever it names. They restore a sink's log only where the user has named the
+sink's folder.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from floodmark.changes import journal
-from floodmark.changes.carry.checkpoint_files import sidecar
 from floodmark.changes.carry.origin import refuse_odd_content
-from floodmark.changes.consequences import goes_on, sink_of
+from floodmark.changes.consequences import goes_on
 from floodmark.changes.execute import Outcome, PlanPlaces, kept_path, sweep, told
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.in_use import Clock, refuse_in_use
 from floodmark.changes.journal import Record, Stage
+from floodmark.changes.known_sink import sink_of
 from floodmark.changes.plan import (
     UNCHANGED,
     Consequence,
@@ -28,18 +28,18 @@ from floodmark.changes.plan import (
     seal,
     unchanged_and_idle,
 )
-from floodmark.changes.steps import SINK, TARGET, CopyFile, DeleteFile, RewriteState, Step
-from floodmark.checkpoint.layout import COMMITS, OFFSETS, batch_id
+from floodmark.changes.plan.steps import SINK, TARGET, CopyFile, DeleteFile, RewriteState, Step
+from floodmark.checkpoint.layout import COMMITS, OFFSETS, batch_id, side_file
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.text import compact_json, several
 from floodmark.errors import FloodmarkError, NoAnswer, StalePlan, StoppedMidway
-from floodmark.storage.copying import copy_file, drop_empty_folders
+from floodmark.storage.file_copy import copy_file, drop_empty_folders
 from floodmark.storage.files import Files, WritableFiles
-from floodmark.storage.start_notes import latest_note
+from floodmark.storage.last_start import latest_note
 
 
 def last_change(target: Files) -> Record:
-    """The change that an undo takes back."""
+    """Return the change that an undo takes back."""
     records = [r for r in journal.read_records(target) if r.stage is not Stage.UNDONE]
     if not records:
         raise NoAnswer(
@@ -51,7 +51,7 @@ def last_change(target: Files) -> Record:
 
 
 def plan_undo(target: Files, location: str, accept: Sequence[str] = ()) -> Plan:
-    """What an undo would do, to be shown; `undo` works from the journal."""
+    """Plan what an undo would do, for showing; `undo` itself uses the journal."""
     record = last_change(target)
     plan = record.plan
     since = _since(target, record)
@@ -76,7 +76,7 @@ def plan_undo(target: Files, location: str, accept: Sequence[str] = ()) -> Plan:
 def _consequences(
     target: Files, back: Sequence[Step], away: Sequence[Step]
 ) -> tuple[Consequence, ...]:
-    """The log as it will be again: its batch in flight is run again."""
+    """Return what happens after the undo: the log's batch in flight runs again."""
     gone = {step.path for step in away if step.place == TARGET}
     put_back = {step.path for step in back if step.place == TARGET and _is_log(step.path)}
     log = (_log_files(target) - gone) | put_back
@@ -94,14 +94,14 @@ def is_unfinished(target: Files) -> bool:
 def undo(
     target: WritableFiles, sink: WritableFiles | None = None, clock: Clock | None = None
 ) -> Outcome:
-    """`sink`: the file sink's folder, as the user named it."""
+    """Undo the last change; `sink` is the file sink's folder that the user named."""
     record = last_change(target)
     plan = record.plan
     since = _since(target, record)
     if record.stage is Stage.FINISHED:
         refuse_in_use(target, clock or Clock())
         since = _since(target, record)
-    # Behind what a query has added, so that none plans on while files are put back.
+    # Behind a query's new batches, so that no query plans while files are restored.
     block = replace(plan, block=max(plan.block, since.next_batch))
     places = PlanPlaces(target, target, sink)
     _kept(target, plan)
@@ -116,7 +116,7 @@ def undo(
     except (OSError, FloodmarkError, KeyboardInterrupt) as error:
         raise StoppedMidway(
             f"undo stopped midway: {told(error)}",
-            "What it has not yet put back is still kept.",
+            "Files that are not restored yet are still kept.",
             f"Repeat it: floodmark undo {shlex.quote(target.root)} --execute",
         ) from None
     return Outcome(plan, " ".join([f"The `{plan.verb}` is taken back.", *since.notes]))
@@ -124,7 +124,7 @@ def undo(
 
 @dataclass(frozen=True)
 class _Since:
-    """What a query has added to the log after the change."""
+    """The batches that a query has added to the log after the change."""
 
     batches: tuple[int, ...] = ()
     next_batch: int = 0
@@ -136,14 +136,15 @@ class _Since:
         first, last = self.batches[0], self.batches[-1]
         named = f"batch {first}" if first == last else f"batches {first} to {last}"
         return (
-            f"A query that was running has added to the log since: {named}. That follows on the "
-            "log as it was before the change, and stays: with the log put back, the stream is as "
-            "if the change had not been.",
+            f"A query that was running has added to the log since: {named}. These batches follow "
+            f"the "
+            "log as it was before the change, and stay: with that log restored, the stream is as "
+            "if the change had not happened.",
         )
 
 
 def _since(target: Files, record: Record) -> _Since:
-    """Refuses where the stream was started on the changed log, and has run other batches."""
+    """Refuse if the stream was started on the changed log and has run other batches."""
     if record.stage is not Stage.FINISHED:
         return _Since(next_batch=_next_batch(target, record))
     now = fingerprint(target)
@@ -173,7 +174,7 @@ def _next_batch(target: Files, record: Record) -> int:
 
 
 def _log_files(target: Files) -> set[str]:
-    """The entries of both logs; a block is none of them."""
+    """Return the entries of both logs, without a block."""
     paths = {f"{log}/{name}" for log in (OFFSETS, COMMITS) for name in target.level(log).files}
     return {path for path in paths if _is_log(path)} - journal.blocks(target)
 
@@ -188,13 +189,13 @@ def _number(path: str) -> int:
 
 
 def _unblock(target: WritableFiles, plan: Plan) -> None:
-    """Wherever the block of this change stands: a query may have added batches before it."""
+    """Remove the block of this change, also behind batches that a query has added."""
     for path in journal.blocks(target):
         journal.unblock(target, replace(plan, block=_number(path)))
 
 
 def settle(target: WritableFiles, location: str) -> Plan | None:
-    """The last touches of an undo that was stopped after everything was back; None: not so."""
+    """Finish an undo that stopped after everything was restored; None: there is no such undo."""
     records = journal.read_records(target)
     if not records or records[-1].stage is not Stage.UNDONE:
         return None
@@ -230,11 +231,11 @@ def _undo_plan(record: Record, location: str, steps: tuple[Step, ...], now: Fing
 def _elsewhere(plan: Plan, location: str) -> tuple[str, ...]:
     if plan.target == location:
         return ()
-    return (f"The journal names {plan.target}. Only what lies in {location} is changed.",)
+    return (f"The journal names {plan.target}. Only files in {location} are changed.",)
 
 
 def require_fresh(target: Files, saved: Plan) -> None:
-    """A saved plan of an undo holds for the change and the place that it was made for."""
+    """Refuse a saved undo plan for another change, or for a checkpoint that has moved."""
     now = fingerprint(target)
     if (
         last_change(target).plan.id != saved.options.get("change")
@@ -248,7 +249,7 @@ def require_fresh(target: Files, saved: Plan) -> None:
 
 
 def require_place(target: Files) -> None:
-    """Says that nothing is there, where nothing is there."""
+    """Raise an error where nothing is at the location."""
     level = target.level()
     if not level.files and not level.folders:
         target.list()
@@ -263,7 +264,7 @@ def _put_back(plan: Plan, places: PlanPlaces) -> None:
         elif isinstance(step, RewriteState):
             files.delete(RelativePath(file.path) for file in files.list(step.path).files)
         elif not isinstance(step, DeleteFile) and not step.replaces:
-            made = [step.path, *([sidecar(step.path)] if step.place == TARGET else [])]
+            made = [step.path, *([side_file(step.path)] if step.place == TARGET else [])]
             files.delete(map(RelativePath, made))
 
 
@@ -278,7 +279,7 @@ def _clean(plan: Plan, target: WritableFiles) -> None:
     sweep(target)
     _unblock(target, plan)
     if not plan.in_place:
-        target.delete([journal.path_of(plan)])  # the place is as empty as it was
+        target.delete([journal.path_of(plan)])  # the location is then as empty as before
         drop_empty_folders(target)
 
 
@@ -316,7 +317,7 @@ def plan_forget(target: Files, location: str) -> Plan:
             _kept_digest(steps),
             number,
             0,
-            notes=("After this, `undo` has nothing to take them back with.",),
+            notes=("After this, `undo` cannot take these changes back.",),
         )
     )
 

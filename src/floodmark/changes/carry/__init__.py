@@ -1,1 +1,1 @@
-"""What goes into a new checkpoint: positions, source files, state, paths."""
+"""Builds the content of a new checkpoint: positions, source files, state, paths."""

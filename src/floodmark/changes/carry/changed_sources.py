@@ -1,8 +1,8 @@
-"""Other sources than the old code had, in a new checkpoint: offsets and folders, put in order.
+"""Reorders offsets and folders in a new checkpoint whose code has other sources.
 
-A source that stays keeps its offsets and its own files, under the place it has now. One that
-is new has no offset, so that Spark begins it, or one that says where. One that is gone has
-nothing there. Pure but for reading what the plan copies.
+A source that stays keeps its offsets and its own files, under its new position. A new source has
+no offset, so that Spark begins it, or a given one. A dropped source has nothing there. Pure,
+except for reading what the plan copies.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from floodmark.changes.steps import CopyFile, Step, WriteFile, content_of, copy, write
+from floodmark.changes.plan.steps import CopyFile, Step, WriteFile, content_of, copy, write
 from floodmark.checkpoint.layout import OFFSETS, SOURCES
 from floodmark.checkpoint.offsets import OffsetEntry, parse_offsets, render_offsets
 from floodmark.connectors.delta.offset import is_schema_log
@@ -21,39 +21,39 @@ Read = Callable[[str], bytes]
 
 @dataclass(frozen=True)
 class KeptSource:
-    """A source that goes on where it stood."""
+    """A source that goes on from its position."""
 
     id: str
-    """What the new offset log calls it."""
+    """The source's name in the new offset log."""
     old_id: str
     folder: str
-    """Below sources/ of the new checkpoint."""
+    """The source's folder below sources/ of the new checkpoint."""
     old_folder: str
     without_topics: frozenset[str] = frozenset()
-    """Topics of Kafka that it reads no more."""
+    """Kafka topics that the source no longer reads."""
 
 
 @dataclass(frozen=True)
 class NewSource:
-    """A source that begins."""
+    """A source that the old code did not have."""
 
     id: str
     folder: str
     begins: str
-    """A sentence: where it begins, and who says so."""
+    """A sentence that says where the source begins, and who decides that."""
     offset: str | None = None
-    """The text that every entry has for it; None: Spark asks the source itself."""
+    """The source's offset in every entry; None: Spark asks the source itself."""
     initial: bytes | None = None
-    """What `sources/<folder>/0` holds: where Kafka begins, or the files that count as seen."""
+    """The content of `sources/<folder>/0`: where Kafka begins, or the files that count as seen."""
 
 
 @dataclass(frozen=True)
 class SourceChange:
     sources: tuple[KeptSource | NewSource, ...]
-    """In the order of the new code."""
+    """The sources in the order of the new code."""
     notes: tuple[str, ...] = ()
     options: Mapping[str, object] = field(default_factory=dict)
-    """As the plan keeps them."""
+    """The options that the plan stores."""
 
     @property
     def kept(self) -> tuple[KeptSource, ...]:
@@ -65,7 +65,7 @@ class SourceChange:
 
 
 def with_sources(steps: Sequence[Step], change: SourceChange, read: Read) -> Iterator[Step]:
-    """The steps of a new checkpoint, for the sources that its code has now."""
+    """Yield the steps of a new checkpoint for the sources of the new code."""
     folders = {one.old_folder: one.folder for one in change.kept}
     for step in steps:
         parts = step.path.split("/", 2)
@@ -111,6 +111,6 @@ def _moved(step: Step, old: str, new: str) -> Step:
     assert isinstance(step, WriteFile)
     data = step.data
     if is_schema_log(step.path):
-        # The source's own path stands in it, and Delta compares it.
+        # The entry contains the source's own path, which Delta compares.
         data = data.replace(f'/{SOURCES}/{old}"'.encode(), f'/{SOURCES}/{new}"'.encode())
     return write(path, data, step.why)

@@ -1,7 +1,7 @@
-"""Which files of a checkpoint folder belong to the checkpoint.
+"""Decides which files of a checkpoint folder belong to the checkpoint.
 
-A crash leaves temporary files that nothing reads, Hadoop leaves hidden checksums that
-are wrong beside any other content, and floodmark's own journal is about one place only.
+A crash leaves temporary files that nothing reads. Hadoop's hidden checksums are wrong beside any
+other content. Floodmark's own journal belongs to one location only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from floodmark.checkpoint.layout import (
     STATE,
     FileInfo,
     batch_id,
+    checksum_file,
     is_temporary,
+    side_file,
 )
 from floodmark.connectors.delta.offset import is_schema_log
 
@@ -42,18 +44,13 @@ def belonging(files: Iterable[FileInfo]) -> tuple[FileInfo, ...]:
     return tuple(file for file in files if belongs(file.path))
 
 
-def sidecar(path: str) -> str:
-    """Hadoop's checksum of a file on a local disk. Left behind, it blocks the file's return."""
-    folder, slash, name = path.rpartition("/")
-    return f"{folder}{slash}.{name}.crc"
-
-
 def with_checksums(path: str, there: Container[str]) -> Iterator[str]:
-    """A file that goes, and those of its checksums that are there and go with it.
+    """Yield a file that is removed, and its existing checksums, which go with it.
 
-    Hadoop's checksum alone would keep Spark from ever writing the name again.
+    Hadoop's checksum alone would keep Spark from ever writing this name again.
     """
-    names = (path, sidecar(path), f"{path}.crc", sidecar(f"{path}.crc"))
+    own = checksum_file(path)
+    names = (path, side_file(path), own, side_file(own))
     for name in names if path.startswith(f"{STATE}/") else names[:2]:
         if name == path or name in there:
             yield name

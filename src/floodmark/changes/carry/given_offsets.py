@@ -1,7 +1,7 @@
 """Reads offsets that a user gives, in the form that `floodmark offsets` prints.
 
-What they do not name (a source, a topic, a partition, a shard) stays where it is, and the plan
-says so. Where nobody knows the names in an offset, it has to be given as a whole.
+A source, topic, partition or shard that they do not name stays where it is, and the plan says so.
+An offset whose names floodmark does not know must be given completely.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from floodmark.connectors.registry import about, kind_of
 from floodmark.connectors.source import Move, SourceOffset, parse_offset_text, render_json
 from floodmark.errors import MalformedFile, WrongUse
 
-_PRINTED = "`floodmark offsets CP --json` prints what goes in here, to be edited."
+_PRINTED = "`floodmark offsets CP --json` prints the offsets in this form, for editing."
 _WHOLE = 100  # levels: deeper than any offset that is read
 _NAMED = 6
 
@@ -26,13 +26,13 @@ _NAMED = 6
 @dataclass(frozen=True)
 class GivenOffsets:
     texts: Mapping[str, str]
-    """source → offset, whole."""
+    """The complete offset for each source."""
     notes: tuple[str, ...]
-    """What the file does not name, and so stays where it is."""
+    """The parts that the file does not name, and that so stay where they are."""
 
 
 def compare(was: SourceOffset, text: str) -> Move:
-    """How the given offset stands to where the source was."""
+    """Compare the given offset with the source's position."""
     now = parse_offset_text(text)
     if was.offset is None or now == was.offset:
         return Move()
@@ -40,7 +40,7 @@ def compare(was: SourceOffset, text: str) -> Move:
 
 
 def parse_given(data: bytes, checkpoint: Checkpoint, origin: str) -> GivenOffsets:
-    """Partitions and sources that are not named stay where they are."""
+    """Parse given offsets; partitions and sources that they do not name stay where they are."""
     try:
         value = json.loads(data, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
@@ -57,7 +57,7 @@ def parse_given(data: bytes, checkpoint: Checkpoint, origin: str) -> GivenOffset
                 f"Its sources are {', '.join(sources)}.",
                 _PRINTED,
             )
-    # One that has read nothing yet is printed as null, and stays so.
+    # A source that has read nothing yet is printed as null, and stays so.
     moved = {
         name: offset
         for name, offset in given.items()
@@ -92,7 +92,7 @@ def _by_source(value: Any, sources: Mapping[str, SourceOffset], origin: str) -> 
     if source is not None:
         return {source: value}
     raise MalformedFile(
-        f"{origin}: no offsets for this checkpoint",
+        f"{origin}: it has no offsets for this checkpoint",
         f"Its sources are {', '.join(sources) or 'none'}.",
         'Give {"0": OFFSET}, by source, or what `floodmark offsets CP --json` prints.',
     )
@@ -103,14 +103,14 @@ def _without_twins(found: list[tuple[str, Any]], origin: str) -> dict[str, Any]:
     if len(by_source) < len(found):
         raise WrongUse(
             f"{origin}: one source is given two offsets",
-            "Nothing tells which of them counts.",
+            "Floodmark cannot tell which of them is meant.",
             _PRINTED,
         )
     return by_source
 
 
 def _of_topics(value: Any, sources: Mapping[str, SourceOffset]) -> str | None:
-    """The only source whose topics these can be."""
+    """Return the only source whose topics these can be."""
     if not is_kafka_form(value):
         return None
     readers = {name: one.offset for name, one in sources.items() if is_kafka_form(one.offset)}
@@ -119,7 +119,7 @@ def _of_topics(value: Any, sources: Mapping[str, SourceOffset]) -> str | None:
 
 
 def _whole(source: SourceOffset, given: Any, origin: str) -> str:
-    """The offset's text, with what is not named as the source has it."""
+    """Return the offset's text; parts that are not given stay as the source has them."""
     kind, held = about(source), source.offset
     if held is None:
         raise WrongUse(
@@ -129,7 +129,8 @@ def _whole(source: SourceOffset, given: Any, origin: str) -> str:
         )
     if not _same_form(given, held):
         raise WrongUse(
-            f"{origin}: source {source.id} is {source.kind}, and this is no offset of that kind",
+            f"{origin}: source {source.id} is {source.kind}, but this is not an offset of that "
+            f"kind",
             f"The checkpoint has {shorten(source.text or '', 90)}.",
             _PRINTED,
         )
@@ -150,7 +151,7 @@ def _whole(source: SourceOffset, given: Any, origin: str) -> str:
     if isinstance(whole, str) and (parse_offset_text(text) != whole or not _fits_a_line(text)):
         raise WrongUse(
             f"{origin}: source {source.id}: {shorten(whole)!r} would be read as something else",
-            "An offset is one line of text in the offset log, and `-` in it is none at all.",
+            "An offset is one line of text in the offset log, and `-` there means no offset.",
             _PRINTED,
         )
     return text
@@ -163,7 +164,7 @@ def _fits_a_line(text: str) -> bool:
 def _same_form(given: Any, held: Any) -> bool:
     if type(given) is not type(held):
         return False
-    # A given -1 or -2 is said to be no place in a topic, and not to be another source's.
+    # A given -1 or -2 is a wrong position in a topic, but not another source's offset.
     return (is_kafka_form(given) and is_kafka_form(held)) or kind_of(given) == kind_of(held)
 
 
@@ -180,7 +181,7 @@ def _laid_over(held: Any, given: Any, levels: int) -> Any:
 
 
 def _not_in(some: Any, other: Any, levels: int) -> Iterator[tuple[str, ...]]:
-    """The names in the one that the other does not have, down to these levels."""
+    """Yield the names in one value that the other does not have, down to these levels."""
     if not levels or not isinstance(some, dict) or not isinstance(other, dict):
         return
     for name, at in some.items():
@@ -213,22 +214,22 @@ def _refuse_unknown(source: SourceOffset, held: Any, given: Any, origin: str) ->
 
 
 def _require_all_fields(source: SourceOffset, given: Any, origin: str) -> None:
-    """Of an offset whose parts nobody knows by name, none may go without a word."""
+    """Refuse an incomplete offset if floodmark does not know its parts by name."""
     kind = about(source)
-    # Of what can be anything, the names may stand at any depth.
+    # In an offset of any form, a name may be at any depth.
     gone = _not_in(source.offset, given, _WHOLE if kind.any_form else 1)
     left = [" ".join(path) for path in gone if path[-1] not in kind.may_be_left_out]
     if left:
         raise WrongUse(
             f"{origin}: the offset of source {source.id} ({source.kind}) leaves out {left[0]}",
-            f"What that would do is not known. The checkpoint has "
+            f"Floodmark does not know what that would do. The checkpoint has "
             f"{shorten(source.text or '', 90)}.",
             f"Give the whole offset. {_PRINTED}",
         )
 
 
 def _as_written(source: SourceOffset, value: Any) -> str:
-    """A source compares offsets by their text: the spaces are put as it puts them."""
+    """Write a value with the source's own spacing, as sources compare offsets by their text."""
     if isinstance(value, str) and source.text == source.offset:
         return value  # a text that is no JSON
     spaced = source.text == json.dumps(source.offset)

@@ -1,6 +1,6 @@
-"""Names the files that go when a checkpoint goes back to the end of a batch. Pure.
+"""Names the files that are removed when a checkpoint goes back to the end of a batch. Pure.
 
-`rewind` and `repair` both go back; this is the one answer to what that removes.
+`rewind` and `repair` both go back; this module decides for both what that removes.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from floodmark.checkpoint.layout import COMMITS, OFFSETS, batch_id, state_files
 from floodmark.checkpoint.model import Checkpoint
 
 Removed = Iterator[tuple[str, str]]
-"""The path of each file that goes, and why."""
+"""The path of each removed file, and the reason."""
 _STATE = "state of batches that are run again"
 
 
 def later_batches(
     checkpoint: Checkpoint, batch: int, why: str, same_range: int | None = None
 ) -> Removed:
-    """The log entries after the batch. `same_range` is the batch whose planned range stays."""
+    """Yield the log entries after the batch; the offsets of `same_range` stay."""
     # Commits go before offsets: stopped halfway, this still looks like a batch to rerun.
     for log, ids in ((COMMITS, checkpoint.commit_ids), (OFFSETS, checkpoint.offset_ids)):
         for number in sorted((number for number in ids if number > batch), reverse=True):
@@ -28,9 +28,9 @@ def later_batches(
 
 
 def later_state(checkpoint: Checkpoint, batch: int, unusable: Collection[str] = ()) -> Removed:
-    """Versions that coming batches write again: a store that never overwrites would keep these.
+    """Yield state files that coming batches write again: some stores would not overwrite them.
 
-    `unusable` files go whatever their version is.
+    `unusable` files are removed whatever their version is.
     """
     for file in state_files(checkpoint.files):
         late = file.version > batch + 1 and file.unique_id is None
@@ -43,7 +43,7 @@ def later_state(checkpoint: Checkpoint, batch: int, unusable: Collection[str] = 
 
 
 def later_starts(starts: Iterable[tuple[str, int]], batch: int) -> Removed:
-    """Notes of starts whose batches all run again: their code made no state that stays."""
+    """Yield notes of starts whose batches all run again: no state of their code stays."""
     for path, first_batch in starts:
         if first_batch > batch:
             yield path, f"the note of a start after batch {batch}"

@@ -1,4 +1,4 @@
-"""The state that a batch's successor starts from, read for a plan: it is whole, or this raises."""
+"""Reads the state from which the next batch starts; raises an error if it is incomplete."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from floodmark.statestore.manifests import Read, StoredManifests
 
 
 def needed_state(checkpoint: Checkpoint, batch: int, read: Read) -> tuple[StoreChain, ...]:
-    """Every store at the version that batch + 1 starts from; raises where one is incomplete."""
+    """Return every store at the version from which batch + 1 starts; raise if one is incomplete."""
     manifests = StoredManifests(read)
     index = StateIndex(checkpoint, lineage=manifests.lineage)
     return index.required(batch + 1, manifests.tables)
 
 
 def whole_in_flight(checkpoint: Checkpoint, in_flight: int | None, read: Read) -> int | None:
-    """The batch in flight, where all of its state was written before it was stopped.
+    """Return the batch in flight, if all of its state was written before it stopped.
 
-    A sink that has the batch does not compute it again: then its state must be there.
+    A sink that already has the batch does not compute it again, so its state must be there.
     """
     if in_flight is None:
         return None
@@ -30,11 +30,12 @@ def whole_in_flight(checkpoint: Checkpoint, in_flight: int | None, read: Read) -
 
 
 def computed_again(in_flight: int | None) -> tuple[str, ...]:
-    """With unique ids a batch that is not committed has none that anybody knows."""
+    """Return a note: with unique ids, nothing names the state of a batch that is not committed."""
     if in_flight is None:
         return ()
     return (
-        f"Batch {in_flight} has to be computed again: with unique ids Spark takes no state that "
-        "a commit does not name. A sink that has the batch and skips it stops the query, on the "
-        "old checkpoint as well; write over it there, or let the old code finish the batch first.",
+        f"Batch {in_flight} has to be computed again: with unique ids Spark uses only state that "
+        "a commit names. A sink that already has the batch skips it, and the query stops, as it "
+        "would on the "
+        "old checkpoint. Overwrite the batch there, or let the old code finish it first.",
     )

@@ -1,4 +1,4 @@
-"""The checkpoint that a planner reads, with access to its other files."""
+"""Reads the checkpoint for a planner, with access to its other files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from floodmark.changes import consequences, journal
-from floodmark.changes.consequences import FILES, Sink, sink_of, taken_back_alone
+from floodmark.changes.consequences import taken_back_alone
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.journal import Stage
+from floodmark.changes.known_sink import FILES, Sink, sink_of
 from floodmark.changes.named_places import not_named
 from floodmark.changes.plan import (
     Consequence,
@@ -29,21 +30,21 @@ from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.files.offset import FILE_SINKS
 from floodmark.errors import MalformedFile, NotACheckpoint, Refused
 from floodmark.storage.files import Files, Listing
+from floodmark.storage.last_start import latest_note
 from floodmark.storage.load import Entries, load_listed
-from floodmark.storage.start_notes import latest_note
 
 
 @dataclass(frozen=True)
 class Origin:
     location: str
-    """Absolute."""
+    """The absolute location."""
     files: Files
     checkpoint: Checkpoint
     standing: Fingerprint
     sink: Sink | None
     sizes: Mapping[str, int]
     sink_newest: int | None = None
-    """The newest batch of this query in the sink's own log; None: nobody has asked it."""
+    """The newest batch of this query in the sink's own log; None: the sink was not asked."""
 
     def read(self, path: str) -> bytes:
         return self.files.read(RelativePath(path))
@@ -57,7 +58,7 @@ class Origin:
 
 
 def sink_left_ahead(origin: Origin) -> tuple[Consequence, ...]:
-    """What a file sink does whose log was not taken back when the checkpoint was."""
+    """Return what a file sink does if the checkpoint went back and its log did not."""
     if origin.sink is not None and origin.sink.kind not in FILE_SINKS:
         return ()
     checkpoint = origin.checkpoint
@@ -67,9 +68,9 @@ def sink_left_ahead(origin: Origin) -> tuple[Consequence, ...]:
 
 
 def file_sink_left_at(origin: Origin) -> tuple[str, int]:
-    """The change that left a file sink's log the furthest, and the highest batch in it; -1: none.
+    """Return the change that left a file sink's log furthest ahead, and the log's newest batch.
 
-    A new checkpoint is told by the plan that made it what was so where it came from.
+    A new checkpoint learns from the plan that made it what its origin had left.
     """
     found = [("", -1)]
     for record in journal.read_records(origin.files):
@@ -85,14 +86,14 @@ def file_sink_left_at(origin: Origin) -> tuple[str, int]:
 
 
 def other_copies(origin: Origin, top: int, in_flight: int | None) -> tuple[Consequence, ...]:
-    """What the sink has of a copy of this checkpoint that ran on, beyond batch `top`."""
+    """Return what the sink has from another copy of this checkpoint, beyond batch `top`."""
     stateful = bool(origin.checkpoint.state_operators)
     newest, sink = origin.sink_newest, origin.sink
     return consequences.other_copies(newest, top, in_flight, sink, stateful)
 
 
 def unnamed_sink(origin: Origin) -> tuple[str, ...]:
-    """A note for a plan where the last start wrote to a file sink that the user did not name."""
+    """Return a note if the last start wrote to a file sink that the user did not name."""
     known = origin.sink
     if known is None or known.kind not in FILE_SINKS or known.path is None:
         return ()
@@ -100,15 +101,15 @@ def unnamed_sink(origin: Origin) -> tuple[str, ...]:
 
 
 def fresh_identity() -> bytes:
-    """The content of `metadata` with a query id that no sink has seen.
+    """Return `metadata` with a query id that no sink has seen.
 
-    The id is drawn when a plan is made and stands in the plan, so a saved plan keeps its own.
+    The id is random, and the plan contains it, so a saved plan keeps its own.
     """
     return render_metadata(new_metadata(str(uuid.uuid4())))
 
 
 def open_origin(files: Files, location: str, batches: Collection[int] | None = None) -> Origin:
-    """`batches` are those whose entries the change may want beside the newest; None: all."""
+    """Read the origin; `batches` are needed besides the newest entries; None: all entries."""
     journal.refuse_unfinished(files)
     standing = fingerprint(files)
     listing = without_blocks(files, files.list())
@@ -141,7 +142,7 @@ def refuse_dstreams(files: Files) -> None:
 
 
 def _refuse_damaged(checkpoint: Checkpoint) -> None:
-    """What every change carries over must be readable: a copy of damage would not start."""
+    """Refuse if a file that every change copies is damaged: the copy would not start."""
     needed = {
         "metadata",
         f"{OFFSETS}/{checkpoint.latest_batch}",
@@ -150,9 +151,9 @@ def _refuse_damaged(checkpoint: Checkpoint) -> None:
     broken = next((item for item in checkpoint.unreadable if item.path in needed), None)
     if broken:
         raise MalformedFile(
-            f"{checkpoint.path}/{broken.path} cannot be read: nothing can be moved from it",
+            f"{checkpoint.path}/{broken.path} cannot be read, so nothing can be moved from it",
             broken.reason,
-            "`floodmark doctor` says what to do about it; a backup may hold the file.",
+            "`floodmark doctor CP` says what to do about it; a backup may hold the file.",
         )
 
 
@@ -163,13 +164,13 @@ def without_blocks(files: Files, listing: Listing) -> Listing:
 
 
 def refuse_odd_content(files: Files, listing: Listing) -> None:
-    """A change works on files and folders alone: a link may lead anywhere."""
+    """Refuse links and other odd files: a link may lead anywhere."""
     if listing.unreadable:
         path, reason = listing.unreadable[0]
         more = len(listing.unreadable) - 1
         raise Refused(
             f"{files.root}/{path}: {reason}" + (f" ({more} more are like it)" if more else ""),
-            "A change would leave it out without a warning, or act on what it leads to.",
-            "Put the file or folder itself in its place, or remove it. `floodmark inspect CP` "
+            "A change would leave it out without a warning, or act on the link's target.",
+            "Replace it by the file or folder itself, or remove it. `floodmark inspect CP` "
             "lists all of them.",
         )

@@ -1,16 +1,16 @@
-"""A checkpoint as it stood before one of its batches: planned, and nothing of it done. Pure."""
+"""Shows a checkpoint as it was before a batch: the batch is planned but not begun. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from floodmark.checkpoint.layout import COMMITS, OFFSETS, STATE, FileInfo, batch_id
+from floodmark.checkpoint.layout import COMMITS, OFFSETS, STATE, STATE_SCHEMA, FileInfo, batch_id
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.state_chain import StateIndex
 
 
 def before_batch(checkpoint: Checkpoint, batch: int) -> Checkpoint:
-    """What Spark would find if it had stopped right after it wrote `offsets/<batch>`."""
+    """Return the checkpoint as if Spark had stopped right after it wrote `offsets/<batch>`."""
     later = {file.path for file in checkpoint.state_files if file.version > batch}
     return replace(
         checkpoint,
@@ -35,15 +35,15 @@ def _is_of_the_past(file: FileInfo, batch: int) -> bool:
         return True
     if batch == 0:
         return False  # the first batch describes its operators itself
-    # What describes an operator is dated by the batch that wrote it first.
+    # Files that describe an operator have the number of the batch that first wrote them.
     parts = rest.split("/")
-    dated = "v2" in parts[1:-1] or "_stateSchema" in parts
+    dated = "v2" in parts[1:-1] or STATE_SCHEMA in parts
     number = batch_id(parts[-1].split("_")[0]) if dated else None
     return number is None or number <= batch
 
 
 def replayable_batches(checkpoint: Checkpoint) -> tuple[int, ...]:
-    """The batches whose offsets, beginning and state before them are still there, by names."""
+    """Return the batches that can be replayed, judged by names: offsets and earlier state exist."""
     index = StateIndex(checkpoint)
     logged = set(checkpoint.offset_ids)
     return tuple(

@@ -1,7 +1,7 @@
-"""Absolute paths inside a checkpoint, turned to where it or its data lies now.
+"""Changes absolute paths inside a checkpoint to its new location, or to that of its data.
 
-Spark follows them silently: with an old schema path it re-creates the old folder and
-takes the state as one without a schema.
+Spark follows these paths silently: with an old schema path it re-creates the old folder, and
+treats the state as one without a schema.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
+from floodmark.checkpoint.layout import OPERATOR_METADATA
 from floodmark.checkpoint.text import decode, lines_of, parse_json_object, shorten
 from floodmark.connectors.files.file_log import (
     SinkFile,
@@ -27,34 +28,35 @@ from floodmark.storage.files import local_path
 
 _S3 = ("s3", "s3a", "s3n")
 _HADOOP = {"s3": "s3a", "gcs": "gs"}
-"""fsspec's names of storage, and Hadoop's: Apache Spark opens no s3://, only some services do."""
+"""fsspec's scheme names and Hadoop's: Apache Spark opens no s3://, only some services do."""
 _SAFE = "/:@!$&'()*+,;=~-._"
 Moves = Sequence[tuple[str, str]]
 """(old prefix, new prefix) of the data that logs point to."""
 
 
 def hadoop_root(location: str, like: str) -> str:
-    """A checkpoint's root as Hadoop writes it; `like` is a path that Hadoop has written."""
+    """Return a checkpoint's root as Hadoop writes it; `like` is a path that Hadoop wrote."""
     path = local_path(location)
     if path is not None:
-        return "file:" + quote(path, safe="/:@!$&'()*+,;=~-._ ") if path.startswith("/") else path
+        # Hadoop shows a Path without URL escapes, and takes it so: %20 is a name with a percent.
+        return f"file:{path}" if path.startswith("/") else path
     scheme = like.partition("://")[0]
     own, _, rest = location.partition("://")
     known = _HADOOP.get(own, own)
     if own == "s3" and scheme in _S3:
-        known = scheme  # the name that the cluster knows is the one in the file
+        known = scheme  # the cluster uses the name that is in the file
     return f"{known}://{rest.rstrip('/')}"
 
 
 def is_operator_metadata(path: str) -> bool:
     parts = path.split("/")
-    return len(parts) == 5 and parts[0] == "state" and parts[2:4] == ["_metadata", "v2"]
+    return len(parts) == 5 and parts[0] == "state" and parts[2:4] == [OPERATOR_METADATA, "v2"]
 
 
 def moved_operator_metadata(data: bytes, location: str, like: str | None = None) -> bytes:
-    """v2 operator metadata whose schema files are those below `location`.
+    """Return v2 operator metadata whose schema files are below `location`.
 
-    `like` is a path that Hadoop has written, where the file's own are of another storage.
+    `like` is a path that Hadoop wrote, for a file whose own paths belong to another storage.
     """
     line, _, body = decode(data).partition("\n")
     fields = parse_json_object(body, "the operator metadata")
@@ -69,12 +71,12 @@ def moved_operator_metadata(data: bytes, location: str, like: str | None = None)
 
 
 def moved_schema_log(data: bytes, location: str) -> bytes:
-    """A Delta source's log of schemas, which names the source's folder in the checkpoint."""
+    """Return a Delta source's schema log with the source's folder in the new checkpoint."""
     return _schema_log(data, lambda path: _below(path, "/sources/", location))
 
 
 def renamed_schema_log(data: bytes, source: str) -> bytes:
-    """The log of schemas of a Delta source whose folder has another name."""
+    """Return a Delta source's schema log with another folder name."""
 
     def renamed(path: str) -> str:
         before, folder, _ = path.rpartition("/sources/")
@@ -122,7 +124,7 @@ def parse_moves(pairs: Sequence[str]) -> Moves:
 
 
 def moved_source_log(data: bytes, moves: Moves) -> tuple[bytes, int]:
-    """A file source's log with its input files moved, and how many were."""
+    """Return a file source's log with moved input files, and their number."""
     files = parse_source_log(data)
     moved = [_moved_file(file, moves) for file in files]
     count = sum(a is not b for a, b in zip(files, moved, strict=True))
@@ -130,7 +132,7 @@ def moved_source_log(data: bytes, moves: Moves) -> tuple[bytes, int]:
 
 
 def moved_sink_log(data: bytes, moves: Moves) -> tuple[bytes, int]:
-    """A file sink's log with its output files moved, and how many were."""
+    """Return a file sink's log with moved output files, and their number."""
     files = parse_sink_log(data)
     moved = [_moved_file(file, moves) for file in files]
     count = sum(a is not b for a, b in zip(files, moved, strict=True))
@@ -148,13 +150,13 @@ def _moved_file(file: _Logged, moves: Moves) -> _Logged:
 
 
 def moved_place(path: str, moves: Moves) -> str | None:
-    """Where a file that logs know lies now; None where no move is about it."""
+    """Return the new path of a file in a log; None where no move applies to it."""
     found = (_moved_path(path, old, new) for old, new in moves)
     return next((place for place in found if place is not None), None)
 
 
 def _moved_path(path: str, old: str, new: str) -> str | None:
-    """`path` is URI-encoded with its scheme; OLD and NEW are as people write them."""
+    """Return the moved path, URI-encoded with its scheme; OLD and NEW are as people write them."""
     readable = unquote(path)
     for form in (readable, _without_scheme(readable)):
         if form == old or form.startswith(old + "/"):
@@ -176,14 +178,15 @@ def _uri(place: str) -> str:
 
 
 def moved_note(data: bytes, moves: Moves) -> bytes:
-    """A note of a start whose sources and sink are where they lie now.
+    """Return a start note whose sources and sink have their new locations.
 
-    Later starts compare their folders with it: they would take the move for other code.
+    Later starts compare their folders with the note; without this, the move would look like new
+    code.
     """
     text = decode(data)
     for old, new in moves:
         for known, now in ((old, new), (quote(old, safe=_SAFE), quote(new, safe=_SAFE))):
-            # Only whole names: /data/in is not a part of /data/input.
+            # Only complete names match: /data/in is not a part of /data/input.
             found = re.escape(json.dumps(known)[1:-1]) + r"(?=[/\]\\,;)\"'\s]|$)"
             text = re.sub(found, lambda _, now=now: json.dumps(now)[1:-1], text)  # type: ignore[misc]
     return text.encode()

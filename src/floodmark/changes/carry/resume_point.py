@@ -1,8 +1,8 @@
-"""Where a new checkpoint takes the stream up, and under which numbers. Pure.
+"""Decides after which batch a new checkpoint begins, and with which numbers. Pure.
 
-One rule keeps every sink right: a number that was ever planned is never used for other
-records. The in-flight batch keeps its number and its range; where batches are left out,
-the numbers go on after the highest one there ever was.
+One rule protects every sink: a number that was ever planned is never used for other records. The
+in-flight batch keeps its number and its range. Where batches are left out, the numbers continue
+after the highest one that was ever used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LISTED = "`floodmark batches CP` lists what is there."
 
 @dataclass(frozen=True)
 class UpgradeOptions:
-    """What the user asks of an upgrade."""
+    """The options of an upgrade."""
 
     from_batch: int | None = None
     new_identity: bool = False
@@ -26,25 +26,25 @@ class UpgradeOptions:
     without_state: bool = False
     map_topic: tuple[tuple[str, str], ...] = ()
     kafka: str | None = None
-    """The cluster to ask whether it still has what comes next."""
+    """The cluster to ask whether it still has the next records."""
     by_time: bool = False
-    """The cluster is another one: its offsets are looked up by the times of the records."""
+    """True for another cluster: its offsets are found by the times of the records."""
     accept: tuple[str, ...] = ()
-    """What the user has accepted by name."""
+    """Names that the user has accepted."""
     old_kafka: str | None = None
-    """The cluster that the stream has read: it knows the times of the records."""
+    """The cluster that the stream has read, which knows the times of the records."""
     moved_offsets: tuple[tuple[str, str], ...] = ()
-    """source → the offset that the cluster gave for that time."""
+    """The offset that the cluster gave for that time, by source."""
 
 
 @dataclass(frozen=True)
 class ResumePoint:
     after: int | None
-    """The batch after whose end the new stream begins; None: from the very beginning."""
+    """The batch after which the new stream begins; None: at the very beginning."""
     number: int | None
-    """That batch's number in the new checkpoint."""
+    """The number of that batch in the new checkpoint."""
     in_flight: int | None
-    """The batch that is carried over uncommitted, to be run again over its range."""
+    """The batch that is carried over uncommitted, and runs again with its range."""
     highest: int
     """The highest number that a sink may have seen."""
     has_commit: bool = True
@@ -56,7 +56,7 @@ class ResumePoint:
 
     @property
     def top(self) -> int:
-        """The newest number in the new checkpoint's offsets."""
+        """Return the newest number in the new checkpoint's offsets."""
         done = -1 if self.number is None else self.number
         return done if self.in_flight is None else done + 1
 
@@ -66,14 +66,14 @@ def choose_resume_point(checkpoint: Checkpoint, options: UpgradeOptions) -> Resu
     _refuse_lost_offsets(checkpoint)
     if latest is None:
         raise NoAnswer(
-            f"{checkpoint.path}: no batch was planned yet, so there is nothing to go on from",
+            f"{checkpoint.path}: no batch was planned yet, so there is nothing to continue",
             do="Start the new stream with an empty checkpoint.",
         )
     if committed is not None and committed > latest:
         raise WouldLose(
             f"{checkpoint.path}: commits/{committed} is newer than the newest offset entry",
             "The offset entries of the last batches are missing.",
-            "`floodmark doctor` says more; choose a batch that is whole with --from-batch.",
+            "`floodmark doctor CP` says more; choose a batch that is whole with --from-batch.",
         )
     if options.from_batch is not None:
         return _from_batch(checkpoint, options, options.from_batch)
@@ -89,7 +89,7 @@ def _refuse_lost_offsets(checkpoint: Checkpoint) -> None:
             f"{checkpoint.path}: commits/{checkpoint.committed_batch} is there and no offset "
             "entry is",
             "The folder offsets/ was lost: nothing says how far the sources were read.",
-            "Restore it from a backup; `floodmark doctor` says more.",
+            "Restore it from a backup; `floodmark doctor CP` says more.",
         )
 
 
@@ -118,7 +118,7 @@ def _after_commit(
             f"--drop-in-flight goes on after batch {committed}, and reads them all again.",
         )
     require_entry(checkpoint, latest)
-    # Async progress tracking leaves numbers out: the batch in flight keeps its own.
+    # Async progress tracking skips numbers: the batch in flight keeps its own.
     number = 0 if options.restart_numbering else latest - 1
     return ResumePoint(committed, number, latest, latest)
 
@@ -128,11 +128,11 @@ def _without_commits(checkpoint: Checkpoint, options: UpgradeOptions, latest: in
     if latest == 0:
         if options.drop_in_flight:
             raise NoAnswer(
-                f"{checkpoint.path}: without its first batch there is nothing to go on from",
+                f"{checkpoint.path}: without its first batch there is nothing to continue",
                 do="Start the new stream with an empty checkpoint.",
             )
         return ResumePoint(None, None, 0, 0)
-    # Spark 2.1 wrote no commits: it takes every batch before the newest as done.
+    # Spark 2.1 wrote no commits: it takes every batch before the newest as finished.
     before = latest - 1
     require_entry(checkpoint, before)
     if options.drop_in_flight:
@@ -143,7 +143,7 @@ def _without_commits(checkpoint: Checkpoint, options: UpgradeOptions, latest: in
 
 
 def require_committed(checkpoint: Checkpoint, batch: int, option: str) -> None:
-    """The batch must have both entries, and they must be readable."""
+    """Refuse a batch unless both its entries exist and can be read."""
     if batch < 0:
         raise WrongUse(f"{option} {batch}: batches are numbered from 0", do=LISTED)
     committed = checkpoint.committed_batch

@@ -1,8 +1,8 @@
-"""What ran after a snapshot was taken, and what a restore of it means for the sinks.
+"""Finds what ran after a snapshot was taken, and what a restore means for the sinks.
 
-A restored stream plans its next batches anew, under numbers that sinks may have seen with
-other records in them. Who knows how far the query ran: the sink's own log, the checkpoint
-that is replaced, and the one that the snapshot was taken of.
+A restored stream plans its next batches again, with numbers that sinks may have seen with other
+records. Three places know how far the query ran: the sink's own log, the checkpoint that is
+replaced, and the checkpoint of which the snapshot was taken.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from floodmark.changes import consequences, journal
+from floodmark.changes import consequences, journal, read_again
 from floodmark.changes.carry.sink_log import SinkPlace, trim_sink_log
-from floodmark.changes.consequences import Again, Consequences, Sink, sink_of
+from floodmark.changes.known_sink import Consequences, Sink, sink_of
 from floodmark.changes.named_places import not_named
+from floodmark.changes.plan.steps import Step
+from floodmark.changes.read_again import Again
 from floodmark.changes.repair.sink import KnownSink, known_sink
 from floodmark.changes.sources.gone_input import gone_input
 from floodmark.changes.sources.out_of_reach import Reach, require_reach
-from floodmark.changes.steps import Step
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, STARTS, STATE, batch_id
 from floodmark.checkpoint.metadata import parse_metadata
 from floodmark.checkpoint.offsets import parse_offsets
@@ -28,9 +29,9 @@ from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.files.offset import FILE_SINKS
 from floodmark.errors import FloodmarkError
 from floodmark.storage.files import Files
+from floodmark.storage.last_start import latest_note
 from floodmark.storage.load import Entries, load
 from floodmark.storage.repository import Snapshot, fetch
-from floodmark.storage.start_notes import latest_note
 
 Opened = Callable[[str], Files]
 
@@ -41,22 +42,22 @@ class RestoreOptions:
     accept: tuple[str, ...] = ()
     keep_identity: bool = False
     sink: str | None = None
-    """The file sink's output, whose log goes back too."""
+    """The file sink's output folder, whose log goes back too."""
 
 
 @dataclass(frozen=True)
 class Since:
-    """How far the query ran after the snapshot, and what is done about it."""
+    """Says how far the query ran after the snapshot, and what the restore does about it."""
 
     after: int
     """The snapshot's last committed batch; -1: none."""
     in_flight: int | None
     highest: int | None
-    """The highest batch that was ever planned; None: nothing says."""
+    """The highest batch that was ever planned; None: unknown."""
     other_query: str | None = None
-    """The query that stands in its place now: it may have read the same records since."""
+    """The query that has replaced it: it may have read the same records since."""
     replanned: bool = False
-    """The batch in flight was planned again since, over another range."""
+    """True where the batch in flight was planned again since, with another range."""
     notes: tuple[str, ...] = ()
     new_id: bool = False
     consequences: Consequences = ()
@@ -66,7 +67,7 @@ class Since:
 
     @property
     def ran_on(self) -> bool:
-        """The query has planned batches after those of the snapshot, or nobody knows."""
+        """Whether the query planned batches after those of the snapshot; true if unknown."""
         top = self.after if self.in_flight is None else self.in_flight
         known = self.highest is not None and self.highest <= top
         return not known or self.replanned or self.other_query is not None
@@ -80,7 +81,7 @@ def look_since(
     options: RestoreOptions,
     opened: Opened,
 ) -> Since:
-    """Asks everyone who may know; `goal` is the target's location."""
+    """Ask every place that may know how far the query ran; `goal` is the target's location."""
     note = latest_note(target) or _snapshot_note(repository, snapshot)
     given = (options.sink, opened(options.sink)) if options.sink is not None else None
     known = known_sink(note, given, opened)
@@ -99,7 +100,7 @@ def look_since(
 def _gone_input(
     repository: Files, snapshot: Snapshot, places: tuple[str, str], opened: Opened
 ) -> Reach:
-    """Files that were read after the snapshot, by the lists of whoever read them."""
+    """Find lost files among those read after the snapshot, by the lists of the checkpoints."""
     entry = next((f for f in snapshot.files if f.path == f"{OFFSETS}/{snapshot.batch}"), None)
     for place in places:
         try:
@@ -144,7 +145,7 @@ def _settled(
             unnamed = (not_named(known.place),)
     trim = trim_sink_log(place[1], since.after) if place else None
     trimmed = trim is not None and not trim.words
-    told = consequences.restored(
+    told = read_again.restored(
         Again(
             since.after,
             since.highest,
@@ -157,7 +158,7 @@ def _settled(
         sink,
     )
     if since.highest is not None and known.newest_of(query_id) is None:
-        # The checkpoints that were found tell of their own batches alone.
+        # The checkpoints that were found only know their own batches.
         told = (*told, *consequences.other_copies(None, since.highest, None, sink, since.stateful))
     notes = [*since.notes, *unnamed]
     if trim is not None and trim.words:
@@ -175,7 +176,7 @@ def _settled(
 def _lost(since: Since, known: KnownSink) -> Iterator[Any]:
     newest = known.newest.get("") if known.by_number else None
     if newest is not None and newest < since.after:
-        yield consequences.lost_output(newest + 1, since.after)
+        yield read_again.lost_output(newest + 1, since.after)
 
 
 def _ran_on(
@@ -225,7 +226,7 @@ def _unknown(snapshot: Snapshot, places: dict[str, int | None]) -> str:
 
 
 def _other_queries(known: KnownSink, query_id: str | None) -> Iterator[str]:
-    """A rewind or `upgrade --new-identity` goes on under a new id: the sink cannot tell whose."""
+    """Report other queries in the sink: a rewind or `upgrade --new-identity` gives a new id."""
     others = {name: newest for name, newest in known.newest.items() if name != query_id}
     if known.by_query and others:
         name = max(others, key=lambda one: others[one])
@@ -237,7 +238,7 @@ def _other_queries(known: KnownSink, query_id: str | None) -> Iterator[str]:
 
 
 def _height(files: Files, snapshot: Snapshot, top: int) -> int | None:
-    """The highest number at a place that is this query's; None: it cannot tell."""
+    """Return the highest batch of this query at a location; None: unknown."""
     try:
         if parse_metadata(files.read(METADATA)).id != snapshot.query_id:
             return None
@@ -263,7 +264,7 @@ def _places(target: Files, goal: str, location: str, opened: Opened) -> Iterator
 
 
 def _replanned(files: Files, snapshot: Snapshot, batch: int) -> bool:
-    """The place has the query's batch with other content than the snapshot has."""
+    """Whether the location has this query's batch with another content than the snapshot."""
     try:
         return parse_metadata(files.read(METADATA)).id == snapshot.query_id and not _same_entry(
             files, snapshot, f"{OFFSETS}/{batch}"

@@ -10,7 +10,7 @@ from floodmark.changes.carry.checkpoint_files import belongs
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.carry.rehome import moved_schema_log
 from floodmark.changes.carry.resume_point import ResumePoint
-from floodmark.changes.steps import Step, copy, write
+from floodmark.changes.plan.steps import Step, copy, write
 from floodmark.checkpoint.layout import SOURCES, START_FILE, names_in, source_ids
 from floodmark.connectors.delta.offset import is_schema_log
 from floodmark.connectors.files.file_log import (
@@ -26,14 +26,14 @@ from floodmark.connectors.registry import about, kind_named, read_source_offset
 from floodmark.connectors.source import UNKNOWN, SourceKind, SourceOffset, render_json
 from floodmark.errors import WouldLose
 
-# No range of log ids reaches this far: a file of this entry is seen, and in no batch.
+# No range of log ids goes so far: a file of this entry counts as seen, but in no batch.
 NEVER_READ = 2**62
 
 
 def carry_sources(
     origin: Origin, course: ResumePoint, topics: Mapping[str, str], location: str
 ) -> Iterator[Step]:
-    """The sources' own files, for a stream whose offsets are carried over."""
+    """Yield the sources' own files, for a stream whose offsets are carried over."""
     checkpoint = origin.checkpoint
     newest = course.after if course.in_flight is None else course.in_flight
     assert newest is not None
@@ -76,7 +76,7 @@ def _carried(
 
 
 def _carry_file_log(origin: Origin, source: str, course: ResumePoint) -> Iterator[Step]:
-    """The list of seen files: its newest compaction, and every entry that it needs beside it."""
+    """Yield the list of seen files: its newest compaction, and every entry that it also needs."""
     checkpoint = origin.checkpoint
     read_source_log(origin.files, checkpoint, source)  # it must be whole, or files are read twice
     folder = f"{SOURCES}/{source}"
@@ -94,7 +94,7 @@ def _carry_file_log(origin: Origin, source: str, course: ResumePoint) -> Iterato
 
 
 def _require_seen_list(origin: Origin, source: SourceOffset) -> None:
-    """The source writes its list before the offset that counts on it: a shorter one was lost."""
+    """Refuse a list shorter than the offset: a source writes its list before the offset."""
     if not about(source).lists_files or source.offset is None:
         return
     folder = f"{SOURCES}/{source.id}"
@@ -105,7 +105,7 @@ def _require_seen_list(origin: Origin, source: SourceOffset) -> None:
         raise WouldLose(
             f"{origin.location}: the list of seen files in {folder} ends before entry {wanted}",
             "The files of the lost entries would be new to the source, and read a second time.",
-            "Restore it from a backup, or see what `floodmark repair` can do.",
+            "Restore it from a backup, or see what `floodmark repair CP` can do.",
         )
 
 
@@ -118,13 +118,13 @@ def _log_offset(origin: Origin, source: str, batch: int | None) -> int:
 
 @dataclass(frozen=True)
 class Placed:
-    """Where the sources of a stream that begins with batch 0 stand."""
+    """Says where the sources stand, for a stream that begins with batch 0."""
 
     batch: int
     topics: Mapping[str, str]
-    """Kafka topics that have another name now."""
+    """The new names of renamed Kafka topics."""
     moved: Mapping[str, str]
-    """source → the offset that another cluster gave."""
+    """The offset that another cluster gave, by source."""
 
     def sources(self, origin: Origin) -> tuple[SourceOffset, ...]:
         found = origin.checkpoint.sources_of(self.batch)
@@ -140,20 +140,20 @@ class Placed:
 
 
 def refuse_first_snapshot(origin: Origin, placed: Placed) -> None:
-    """No option of a reader resumes a table's first snapshot."""
+    """Refuse a table's unfinished first snapshot, as no option of a reader resumes it."""
     for source in placed.sources(origin):
         if about(source).in_first_snapshot(source.offset):
             raise WouldLose(
                 f"--without-state: source {source.id} ({source.kind}) is still inside the "
                 "table's first snapshot, which no option resumes",
-                "A start file would leave out what of the snapshot is not read yet.",
+                "A start file would leave out the part of the snapshot that is not read yet.",
                 "Keep the state, or begin with an empty checkpoint: that reads the table from its "
                 "beginning.",
             )
 
 
 def seed_sources(origin: Origin, placed: Placed) -> Iterator[Step]:
-    """For a stream that begins with batch 0 and an empty state, right after a batch."""
+    """Yield the sources' files for a stream that begins with batch 0, right after a batch."""
     for source in placed.sources(origin):
         seed = about(source).seed(source)
         if seed is not None:
@@ -187,7 +187,7 @@ def _seen_files(origin: Origin, source: SourceOffset) -> Step:
 
 
 def start_file(origin: Origin, placed: Placed) -> bytes:
-    """The positions that a source takes as an option, as `run --start` reads them."""
+    """Return the positions that a source accepts as an option, for `run --start`."""
     entries = (about(source).start_entry(source) for source in placed.sources(origin))
     sources = [entry for entry in entries if entry is not None]
     value = {"floodmark": "start", "version": 1, "sources": sources}
@@ -195,7 +195,7 @@ def start_file(origin: Origin, placed: Placed) -> bytes:
 
 
 def unplaced(origin: Origin, batch: int) -> bool:
-    """Whether a source begins as the code says, wherever that is."""
+    """Whether a source begins as the code says, as nothing can give it a position."""
     return any(
         source.offset is not None
         and not about(source).lists_files
@@ -216,7 +216,7 @@ def _told_by_option(source: SourceOffset) -> str:
 
 
 def unseeded(origin: Origin, batch: int) -> Iterator[str]:
-    """What the start file or nothing hands over, in words."""
+    """Yield sentences about sources whose position only the start file, or nothing, gives."""
     for source in origin.checkpoint.sources_of(batch):
         name, kind = f"source {source.id} ({source.kind})", about(source)
         if source.offset is None or kind.lists_files:

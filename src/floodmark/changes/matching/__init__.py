@@ -1,1 +1,1 @@
-"""Old operators and columns matched to new ones. Pure."""
+"""Matches old operators and columns to new ones. Pure."""

@@ -1,8 +1,8 @@
-"""Which old column each column of an aggregation is: by function, by name, or refused. Pure.
+"""Matches the columns of an aggregation: by function, by name, or not at all. Pure.
 
-Spark calls the columns of every sum `sum`. Where the plans of both codes are known they are
-matched by function and input; else by name where only one can be meant, and refused where
-two could.
+Spark calls the column of every sum `sum`. If the plans of both codes are known, columns are
+matched by function and input. Otherwise they are matched by name if only one fits, and refused
+if two do.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def match_aggregation(
     told: ColumnOptions,
     ledger: ColumnNotes,
 ) -> tuple[Column, ...]:
-    """A column of the old value, or a filling, for each of the new one."""
+    """Return, for each new column, a column of the old value or a filling."""
     if _is_same(old, new, before, after, told):
         fields, theirs = distinct(after.value).fields, distinct(before.value).fields
         return tuple(
@@ -69,7 +69,7 @@ def _is_same(
     after: StoreShape,
     told: ColumnOptions,
 ) -> bool:
-    """The same functions in the same order keep the same columns, whatever these are."""
+    """Whether old and new have the same functions in the same order, and so the same columns."""
     if old.functions is None or new.functions is None or told.defaults or told.renames:
         return False
     same_columns = len(before.value.fields) == len(after.value.fields)
@@ -88,7 +88,7 @@ def _by_function(
     assert new.aggregates is not None
     places = _places(old.aggregates)
     functions = {meaning: one for one in old.aggregates for meaning in _meant(one, told)}
-    # Where a plan is not known there are words alone; a rename may be of a whole expression.
+    # An unknown plan leaves only words; a rename may name a whole expression.
     said = {
         text: one
         for one in old.aggregates
@@ -136,7 +136,7 @@ def _places(aggregates: tuple[Aggregate, ...]) -> dict[str, int]:
 
 
 def _meant(one: Aggregate, told: ColumnOptions) -> frozenset[Expression]:
-    """What it is made of; `--rename amount=paid` also says that sum(amount) is sum(paid)."""
+    """Return a function's meanings; with `--rename amount=paid`, sum(amount) means sum(paid)."""
     if one.expression is None:
         return frozenset()
     return meanings(one.expression, {old: new for new, old in told.renames.items()})
@@ -173,7 +173,7 @@ def _refuse_twins(
     told: ColumnOptions,
     ledger: ColumnNotes,
 ) -> None:
-    """sum(a) went and sum(b) came: renamed, or another sum? Only the user knows."""
+    """Refuse sum(a) gone and sum(b) new: only the user knows whether it was renamed."""
     for one, fields in unmatched:
         if any(
             told.default(f.name, (VALUE,))[0] or told.old_name(f.name, (VALUE,)) for f in fields
@@ -184,7 +184,7 @@ def _refuse_twins(
             defaults = " ".join(f"--default {f.name}=VALUE" for f in fields)
             raise NotCarried(
                 f"{ledger.where}: the old code has {twin.function}, the new one {one.function}",
-                "It may be the same under another name, or another one: the plans do not say.",
+                "The plans do not say whether it is the same aggregate with another name.",
                 f"If it is the same: --rename {_inside(twin.function)}={_inside(one.function)}. "
                 f"If it starts over: {defaults}.",
             )
@@ -201,7 +201,7 @@ def _by_unique_names(
     told: ColumnOptions,
     ledger: ColumnNotes,
 ) -> tuple[Column, ...]:
-    """The old code's plan is not known: names are all there is."""
+    """Match columns by name alone, as the old code's plan is unknown."""
     old, new = distinct(before.value), distinct(after.value)
     initial = _initial_values(aggregates, new)
     counts = Counter(before.value.names), Counter(after.value.names)
@@ -245,12 +245,13 @@ def _ambiguous(
     name: str, counts: tuple[Counter[str], Counter[str]], new: Struct, ledger: ColumnNotes
 ) -> NotCarried:
     return NotCarried(
-        f"{ledger.where}: the old state has {counts[0][name]} columns named {name}, the new one "
-        f"{counts[1][name]}",
-        "Spark calls the columns of every such aggregate alike, and nothing says which is which: "
-        "this checkpoint has no note of the old code's plan, or one of its functions keeps columns "
+        f"{ledger.where}: the old state has {counts[0][name]} columns named {name}, the new state "
+        f"has {counts[1][name]}",
+        "Spark gives the columns of every such aggregate the same name, so floodmark cannot match "
+        "them: this checkpoint has no note of the old code's plan, or one of its functions keeps "
+        "columns "
         "that floodmark does not know.",
-        "Give the old code (--from-app OLD.py), or say it for each column: --rename OLD=NEW and "
+        "Give the old code (--from-app OLD.py), or name each column: --rename OLD=NEW and "
         f"--default NEW=VALUE. The new columns are {', '.join(new.names)}.",
     )
 
@@ -261,7 +262,7 @@ def _refuse_halves(
     told: ColumnOptions,
     ledger: ColumnNotes,
 ) -> None:
-    """An average from an old sum and a new count of 0 would be wrong for every key."""
+    """Refuse half an aggregate: an old sum and a new count of 0 would give wrong averages."""
     if aggregates is None:
         return
     at = len(columns) - sum(one.columns for one in aggregates)
@@ -273,10 +274,10 @@ def _refuse_halves(
             kept = next(column for column in mine if not column.is_filled)
             raise NotCarried(
                 f"{ledger.where}: {one.function} keeps "
-                f"{' and '.join(column.name for column in mine)}, and the old state has only a "
+                f"{' and '.join(column.name for column in mine)}, but the old state has only "
                 f"{kept.name}",
-                "Half of an aggregate from the old state and half of it new is a wrong result.",
-                "To begin it anew, say so: "
+                "An aggregate that is half old and half new gives wrong results.",
+                "To begin it again, give its defaults: "
                 + " ".join(f"--default {column.name}=VALUE" for column in mine)
                 + ".",
             )

@@ -1,8 +1,8 @@
-"""The aggregate functions of a query and the columns of state that they keep. Pure.
+"""Knows the aggregate functions of a query, and the columns of state that they keep. Pure.
 
-Spark calls the columns of an aggregation's state `sum`, `count`, `max`: only the plan says
-which sum is which. Spark keeps them in the order in which the functions appear in the
-Aggregate's output, each once.
+Spark names the columns of an aggregation's state `sum`, `count`, `max`: only the plan says which
+sum is which. Spark keeps them in the order in which the functions appear in the Aggregate's
+output, each once.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ _COLUMNS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 
 def aggregations(tree: PlanTree) -> tuple[tuple[Expression, ...], ...]:
-    """The aggregate functions of each aggregation with state, nearest the sink first."""
+    """Return the functions of each aggregation with state, the one nearest the sink first."""
     return tuple(one.role("functions") for one in tree.stateful if one.kind == "Aggregate")
 
 
 def with_columns(functions: tuple[str, ...], value: Struct) -> tuple[Aggregate, ...] | None:
-    """The functions with how many columns each has, if just these make up a value's end."""
+    """Return the functions with their numbers of columns, if these make up a value's end."""
     names = value.names
     for taken in _fits(functions, names[::-1]):
         return tuple(
@@ -92,12 +92,12 @@ def with_columns(functions: tuple[str, ...], value: Struct) -> tuple[Aggregate, 
 
 
 def _fits(functions: tuple[str, ...], names: tuple[str, ...]) -> Iterator[tuple[int, ...]]:
-    """Ways to lay the functions, last first, over the names, last first."""
+    """Yield the ways to map the functions to the names, both from the last to the first."""
     if not functions:
         yield ()
         return
     name = functions[-1].partition("(")[0]
-    # What a function keeps that is not in the table is not guessed.
+    # Do not guess the columns of a function that is not in the table.
     for columns in _COLUMNS.get(name, ()):
         count = len(columns)
         if names[:count] == columns[::-1]:

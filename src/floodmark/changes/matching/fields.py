@@ -1,4 +1,4 @@
-"""Which old column each new column is: by its name, by what the user says, or refused. Pure."""
+"""Matches new columns to old ones: by name, by what the user says, or not at all. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from floodmark.state.shapes.reshape import KEY, VALUE, Column
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """What the user says of columns; a name is one that `floodmark state` shows."""
+    """The user's renames and defaults of columns; the names are those of `floodmark state`."""
 
     renames: Mapping[str, str] = field(default_factory=dict)
-    """new → old"""
+    """The old name for a new name."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """new → the value that every row gets"""
+    """The value that every row gets, by new name."""
 
     def old_name(self, name: str, within: tuple[str, ...]) -> str | None:
         dotted = ".".join((*within[1:], name))
@@ -34,7 +34,7 @@ class ColumnOptions:
 
 @dataclass
 class ColumnNotes:
-    """What was decided, in words, and which of the user's words were needed."""
+    """Collects what was decided, as sentences."""
 
     where: str
     notes: list[str] = field(default_factory=list)
@@ -51,9 +51,9 @@ def match_struct(
     ledger: ColumnNotes,
     beside: tuple[tuple[str, ...], Struct] | None = None,
 ) -> tuple[Column, ...]:
-    """A column of the old struct, or a filling, for each of the new one.
+    """Return, for each new column, a column of the old struct or a filling.
 
-    `beside` is where else a column may be found: a value of format 1 repeats the key's.
+    `beside` is another place to find a column: a value of format 1 repeats the key's columns.
     """
     old, new = distinct(old), distinct(new)
     renamed = _renamed(old, new, within, told, ledger)
@@ -77,7 +77,7 @@ def match_struct(
 def _renamed(
     old: Struct, new: Struct, within: tuple[str, ...], told: ColumnOptions, ledger: ColumnNotes
 ) -> dict[str, str]:
-    """new name → old name, for all that are found."""
+    """Return the old name for each new name that has one."""
     found: dict[str, str] = {}
     for name in new.names:
         said = told.old_name(name, within)
@@ -101,12 +101,12 @@ def _renamed(
 def _twin(
     name: str, old: Struct, new: Struct, left: list[str], spare: list[str], within: tuple[str, ...]
 ) -> str | None:
-    """The old name of a column that was renamed, where only one can be meant."""
+    """Return the old name of a renamed column, if only one name is possible."""
     fitting = [one for one in spare if widens(old.field(one).type, new.field(name).type)]
     alike = [one for one in fitting if _bare(one) == _bare(name)]
     if len(alike) == 1:
         return alike[0]
-    # Another key is likelier than another name of it: `country` went and `city` came.
+    # A key column is more likely another one than renamed: `country` is gone, `city` is new.
     only = len(left) == len(spare) == 1 and len(old.fields) == len(new.fields)
     return fitting[0] if fitting and only and within[0] == VALUE else None
 
@@ -125,8 +125,9 @@ def take(
     if not widens(before, after):
         raise NotCarried(
             f"{ledger.where}: {'.'.join(source[1:])} is {ddl(before)} and would be {ddl(after)}",
-            "Not every value of the old type is one of the new.",
-            "Keep the type, say how to turn the values (--with MIGRATION.py), or start over in "
+            "Not every value of the old type fits the new type.",
+            "Keep the type, convert the values with a function (--with MIGRATION.py), or start "
+            "over in "
             f"this column: --default {new.name}=VALUE.",
         )
     if before != after:
@@ -143,20 +144,19 @@ def fill(
 ) -> Column:
     is_told, value = told.default(new.name, within)
     if is_told:
-        ledger.note(f"{new.name} is {value!r} for every key that is there")
+        ledger.note(f"{new.name} is {value!r} for every existing key")
         return Column(new.name, (), value)
     if initial is None and not new.nullable:
         shown = ".".join((*within[1:], new.name))
         raise NotCarried(
-            f"{ledger.where}: {shown} {ddl(new.type)} is new, may not be null, and nobody says "
-            "what the keys that are there have in it",
+            f"{ledger.where}: {shown} {ddl(new.type)} is new and may not be null, and has no value "
+            "for the existing keys",
             "The old state has no such column.",
-            f"Say what it is (--default {shown}=VALUE) or where it comes from "
-            f"(--rename OLD={shown}).",
+            f"Give the value (--default {shown}=VALUE) or the old column (--rename OLD={shown}).",
         )
     words = "null" if initial is None else repr(initial)
     ledger.note(
-        f"{new.name} is new: {words} for every key that is there, so it tells of later records only"
+        f"{new.name} is new: {words} for every existing key, so it covers only later records"
     )
     return Column(new.name, (), initial)
 
@@ -164,7 +164,7 @@ def fill(
 def match_key(
     old: Struct, new: Struct, told: ColumnOptions, ledger: ColumnNotes
 ) -> tuple[Column, ...]:
-    """The new key's columns; every one must come from the old key."""
+    """Match the new key's columns; each must come from the old key."""
     old, new = distinct(old), distinct(new)
     renamed = _renamed(old, new, (KEY,), told, ledger)
     columns = []
@@ -173,7 +173,7 @@ def match_key(
         if source is None:
             raise NotCarried(
                 f"{ledger.where}: the key has a column {wanted.name} that the old state lacks",
-                f"The old key is ({ddl(old)}); nothing says how its rows split up by "
+                f"The old key is ({ddl(old)}), so floodmark cannot split its rows by "
                 f"{wanted.name}.",
                 f"If it is another name of an old column: --rename OLD={wanted.name}. If it "
                 "can be computed from the old row: --with MIGRATION.py. Else begin with an empty "
@@ -184,6 +184,6 @@ def match_key(
 
 
 def dropped(old: Struct, columns: tuple[Column, ...], part: str = KEY) -> tuple[str, ...]:
-    """The old columns that no new one comes from."""
+    """Return the old columns that no new column uses."""
     used = {column.source[1] for column in columns if column.source[:1] == (part,)}
     return tuple(name for name in distinct(old).names if name not in used)

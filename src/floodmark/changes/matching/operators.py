@@ -1,7 +1,7 @@
-"""The old code's operators and the new code's: which is which, and how its rows are carried. Pure.
+"""Matches the old code's operators to the new code's, and decides how rows are carried. Pure.
 
-Operators are matched by kind and order, their stores by name, columns by name too; those of
-an aggregation by what `aggregate_columns` makes of them.
+Operators are matched by kind and order, their stores and columns by name; `aggregate_columns`
+matches the columns of an aggregation.
 """
 
 from __future__ import annotations
@@ -45,26 +45,26 @@ _TIMERS = ("$procTimers_keyToTimestamp", "$eventTimers_keyToTimestamp")
 _TTL = "ttlExpirationMs"
 _TIMEOUT = "timeoutTimestamp"
 _MATCHED = "matched"
-"""A column that joins add for themselves."""
+"""A column that Spark adds to joins."""
 
 
 @dataclass(frozen=True)
 class StoreMatch:
     store: str
-    """The store or column family, by the same name in both."""
+    """The store or column family, with the same name in both."""
     recipe: Recipe | None
-    """None: a function of the user's makes the rows."""
+    """None: a user's function makes the rows."""
     old: StoreShape
     new: StoreShape
     by_function: bool = False
-    """Keys become one, and a function of the user's merges their rows."""
+    """True where keys become equal, and a user's function merges their rows."""
 
 
 @dataclass(frozen=True)
 class OperatorMatch:
     new: OperatorShape
     old: OperatorShape | None
-    """None: the operator is new, and starts empty."""
+    """None: the operator is new and starts empty."""
     stores: tuple[StoreMatch, ...] = ()
 
 
@@ -81,9 +81,9 @@ class MatchOptions:
     accept: frozenset[str] = frozenset()
     merge: Mapping[str, str] | None = None
     given: frozenset[tuple[int, str]] = frozenset()
-    """(new operator, store) whose rows a function of the user's makes."""
+    """Each (new operator, store) whose rows a user's function makes."""
     merging: frozenset[int] = frozenset()
-    """New operators whose keys may become one: a function of the user's merges their rows."""
+    """New operators whose keys may become equal, with a user's function to merge their rows."""
 
 
 def match(
@@ -134,7 +134,7 @@ def _pairs(
     for one in (*old, *new):
         if one.kind == UNKNOWN:
             raise NotCarried(
-                f"{one.words}: the state of such an operator is not known",
+                f"{one.words}: floodmark does not know the state of such an operator",
                 "Only Spark's own operators can be carried over.",
                 "Begin with an empty state: `floodmark upgrade CP NEW --without-state`.",
             )
@@ -144,8 +144,8 @@ def _pairs(
         raise NotCarried(
             f"the old code has {before.count(kind)} operators of kind {kind}, the new one "
             f"{after.count(kind)}",
-            "Nothing says which of them is which.",
-            "Take the change in two steps, one operator at a time.",
+            "Floodmark cannot tell which of them is which.",
+            "Make the change in two steps, one operator at a time.",
         )
     places = paired(before, after)
     pairs = [(mine, None if at is None else old[at]) for mine, at in zip(new, places, strict=True)]
@@ -195,27 +195,27 @@ def _operator(
 
 
 def _refuse_other_expiry(before: StoreShape, after: StoreShape, ledger: ColumnNotes) -> None:
-    """A value that expires lies in another form, with an index of when: it cannot be made up."""
+    """Refuse an added or removed TTL: an expiring value has another form, and an index of times."""
     had, has = _TTL in before.value.names, _TTL in after.value.names
     if had == has:
         return
     raise NotCarried(
         f"{ledger.where}: {after.name} {'has' if has else 'has no'} TTL in the new code, and had "
         f"{'one' if had else 'none'}",
-        "Nothing says when an old value is to expire; carried as it is, it would be lost.",
+        "Old values have no expiry time; carried as they are, they would be lost.",
         "Keep the TTL as it was. Or read the old values (floodmark state CP --store "
         f"{after.name} --export FILE.parquet) into a variable of another name.",
     )
 
 
 def _lost(old: Struct, new: Struct, told: ColumnOptions) -> list[str]:
-    """Fields of the old value that the new code has no place for."""
+    """Return the fields of the old value that the new code does not keep."""
     sources = {one.rsplit(".", 1)[-1] for one in told.renames.values()}
     kept = {*sources, _TIMEOUT, _TTL}
     before, after = distinct(old), distinct(new)
     gone = [one for one in before.fields if one.name not in after.names and one.name not in kept]
     came = [one for one in after.fields if one.name not in before.names]
-    # One field for one of the same type is taken for a new name of it, and said.
+    # A single gone field and a single new one of the same type count as renamed; a note says so.
     renamed = len(gone) == len(came) == 1 and gone[0].type == came[0].type
     found = [] if renamed else [one.name for one in gone]
     for one in before.fields:
@@ -237,7 +237,7 @@ def _require_accepted(lost: list[str], options: MatchOptions, ledger: ColumnNote
 
 
 def _of_side(ledger: ColumnNotes, store: StoreShape) -> ColumnNotes:
-    """A column of one side may have its name on the other as well."""
+    """Name the side of a join, as both sides may have a column with the same name."""
     return ColumnNotes(f"{ledger.where}, {store.name.partition('-')[0]} side", ledger.notes)
 
 
@@ -287,23 +287,24 @@ def _refuse_swapped_sides(old: OperatorShape, new: OperatorShape) -> None:
     if before != after and before == after[::-1]:
         raise NotCarried(
             f"{new.words}: its sides have changed places",
-            "The rows of each side would be taken for the other's, and so would the places where "
-            "their sources stand.",
-            "Write the join as it was, the same stream on the left; a right outer join takes the "
-            "place of a left outer one only with a new checkpoint.",
+            "The rows of each side would be read as the other's, and so would the positions of "
+            "their sources.",
+            "Write the join as before, with the same stream on the left; changing it to the "
+            "mirrored "
+            "outer join needs a new checkpoint.",
         )
 
 
 def _require_some(
     before: StoreShape, after: StoreShape, value: tuple[Column, ...], ledger: ColumnNotes
 ) -> None:
-    # What Spark adds for itself says nothing of the side's own columns.
+    # A column that Spark adds says nothing about the side's own columns.
     own = [column for column in value if column.name != _MATCHED]
     if before.value.fields and not any(column.source for column in own):
         raise NotCarried(
             f"{ledger.where}: no column of {after.name} is one of the old ones",
-            "The sides of the join are others now, or its columns all have other names.",
-            "Say which is which: --rename OLD=NEW, for each.",
+            "The sides of the join have changed, or all its columns have other names.",
+            "Match them by name: --rename OLD=NEW, for each column.",
         )
 
 
@@ -326,8 +327,9 @@ def _merge(
     if new.kind != AGGREGATION:
         raise NotCarried(
             f"{new.words}: the key has no {columns} any more",
-            f"Rows of a {new.kind} that become one cannot be merged: what they were made of "
-            "is gone.",
+            f"Rows of a {new.kind} whose keys become equal cannot be merged: their input is no "
+            f"longer "
+            "there.",
             "Give the rows yourself with --with MIGRATION.py, or begin with an empty state: "
             "`floodmark upgrade CP NEW --without-state`.",
         )
@@ -339,15 +341,15 @@ def _merge(
             f"{new.words}: the key has no {columns} any more, and nothing says how "
             f"{', '.join(missing)} of keys that become one are merged",
             "The names of the columns do not say how to combine their values.",
-            f"Say it for each: {' '.join(f'--merge {name}=sum' for name in missing)} "
+            f"Give a rule for each: {' '.join(f'--merge {name}=sum' for name in missing)} "
             f"(one of {', '.join(MERGES)}), or give a function: merge(key, values) in "
             "--with MIGRATION.py.",
         )
     for name, how in merge.items():
         if how not in MERGES:
             raise WrongUse(
-                f"--merge {name}={how}: there are {', '.join(MERGES)}",
-                do="What is more than that is a function: merge(key, values) in --with "
+                f"--merge {name}={how}: the rules are {', '.join(MERGES)}",
+                do="For any other rule, write a function: merge(key, values) in --with "
                 "MIGRATION.py.",
             )
         if name not in names:
@@ -362,7 +364,7 @@ def _merge(
 def _refuse_unused(
     told: ColumnOptions, old: Sequence[OperatorShape], new: Sequence[OperatorShape]
 ) -> None:
-    """A misspelt name is not silently without effect."""
+    """Refuse a misspelt name, which would have no effect."""
     known_new = {name for one in new for store in one.stores for name in _names(store)}
     known_old = {name for one in old for store in one.stores for name in _names(store)}
     inputs = " ".join(a.function for one in (*old, *new) for a in one.aggregates or ())

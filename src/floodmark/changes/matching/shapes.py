@@ -1,4 +1,4 @@
-"""What a migration needs to know of an operator's state: names and schemas. Pure."""
+"""Describes an operator's state for a migration: names and schemas. Pure."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Aggregate:
     """An aggregate function and the columns of state that it keeps."""
 
     function: str
-    """In words: `sum(amountPaid)`."""
+    """The function as a text: `sum(amountPaid)`."""
     columns: int
     initial: tuple[Any, ...] | None = None
-    """What a new key starts from, as JSON data; None where nobody knows."""
+    """The values with which a new key starts, as JSON data; None: unknown."""
     expression: Expression | None = None
-    """What it is made of, down to the sources; two that are equal mean the same."""
+    """The function's expression, down to the sources; equal expressions mean the same."""
 
     @property
     def name(self) -> str:
@@ -40,7 +40,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class StoreShape:
-    """One store, or one column family: the rows of one shape."""
+    """One store, or one column family, whose rows all have the same form."""
 
     name: str
     key: Struct
@@ -53,9 +53,9 @@ class OperatorShape:
     name: str | None
     stores: tuple[StoreShape, ...]
     aggregates: tuple[Aggregate, ...] | None = None
-    """In the order of their columns; None where the plan, or what a function keeps, is unknown."""
+    """The aggregates in their columns' order; None where the plan or a function is unknown."""
     functions: tuple[Expression, ...] | None = None
-    """The aggregate functions of the plan; None where it is not known."""
+    """The aggregate functions of the plan; None where it is unknown."""
 
     @property
     def kind(self) -> str:
@@ -69,7 +69,7 @@ class OperatorShape:
 
 
 def _kind_of(stores: tuple[StoreShape, ...]) -> str:
-    """Spark 3 does not write down which operator it is, but the rows show it."""
+    """Find the operator from its rows, as Spark 3 does not write its name."""
     names = {store.name for store in stores}
     if JOIN_STORES[0] in names:
         return JOIN

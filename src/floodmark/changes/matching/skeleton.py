@@ -1,4 +1,4 @@
-"""`migrate --skeleton`: a MIGRATION.py to begin with, both schemas filled in. Pure."""
+"""Prints a MIGRATION.py for `migrate --skeleton`, with both schemas. Pure."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _words(schema: Struct) -> str:
 
 
 def _quoted(text: str) -> str:
-    """For between quotes in Python: a name of the checkpoint must not end them and become code."""
+    """Quote a text for a Python string: a name of the checkpoint must not become code."""
     return one_line(text.replace("\\", "\\\\").replace('"', '\\"'))
 
 

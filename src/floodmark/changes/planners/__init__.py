@@ -1,1 +1,1 @@
-"""One planner for each verb: it takes a checkpoint and options, and returns a plan."""
+"""Contains one planner for each verb, which turns a checkpoint and options into a plan."""

@@ -33,8 +33,8 @@ from floodmark.changes.plan import (
     Precondition,
     unchanged_and_idle,
 )
+from floodmark.changes.plan.steps import RestoreFile, Step, TakeSnapshot, delete, write
 from floodmark.changes.sources.out_of_reach import ANOTHER_QUERY
-from floodmark.changes.steps import RestoreFile, Step, TakeSnapshot, delete, write
 from floodmark.checkpoint.layout import (
     COMMITS,
     METADATA,
@@ -43,6 +43,7 @@ from floodmark.checkpoint.layout import (
     FileInfo,
     batch_id,
     is_dstreams_checkpoint,
+    main_file,
 )
 from floodmark.checkpoint.metadata import parse_metadata
 from floodmark.checkpoint.model import Checkpoint
@@ -65,7 +66,7 @@ from floodmark.storage.repository import Snapshot, object_path
 
 
 def consistent(files: Files) -> Checkpoint:
-    """The checkpoint at its newest commit whose files are all there."""
+    """Return the checkpoint at its newest commit whose files are all there."""
     commits = _numbers(files, COMMITS)
     listing = without_blocks(files, files.list())
     if any(is_dstreams_checkpoint(file.path) for file in listing.files):
@@ -98,7 +99,7 @@ def _numbers(files: Files, log: str) -> list[int]:
 
 
 def _is_of(file: FileInfo, committed: int, commits: list[int]) -> bool:
-    """False for what came after the commits were listed; the batch in flight belongs to it."""
+    """Whether a file was there before the commits were listed, or is of the batch in flight."""
     folder, _, name = file.path.partition("/")
     if folder == COMMITS:
         return batch_id(name) in commits
@@ -131,14 +132,14 @@ def plan_backup(files: Files, location: str, repository: str, options: dict[str,
 
 
 def refuse_another_query(files: Files, plan: Plan) -> None:
-    """The query may run between plan and snapshot, but the checkpoint must still be its own."""
+    """Refuse another query's checkpoint; the query itself may run between plan and snapshot."""
     found = _query_id(files)
     planned = plan.options.get("query_id")
     if found != planned:
         raise StalePlan(
-            f"{plan.origin} is another query's now: {found}",
+            f"{plan.origin} now belongs to another query: {found}",
             f"The plan was made for query {planned}.",
-            "Plan again, if that is meant.",
+            "Plan again, if that is what you want.",
         )
 
 
@@ -170,7 +171,7 @@ def plan_restore(
     removed = tuple(
         step
         for path in sorted(sizes, reverse=True)
-        if path not in names and (belongs(path) or _is_sidecar(path, sizes))
+        if path not in names and (belongs(path) or (path in sizes and main_file(path) is not None))
         for step in (delete(path, "not in the snapshot"),)
     )
     newest = max(_log_numbers([*sizes, *names]), default=-1)
@@ -207,7 +208,7 @@ def plan_restore(
 
 
 def restores(plan: Plan, snapshot: Snapshot) -> bool:
-    """True where a plan restores what the snapshot has, and nothing else of the repository."""
+    """Whether a plan restores what the snapshot has, and nothing else of the repository."""
     contents = {(file.path, object_path(file.sha256)) for file in snapshot.files}
     return all(
         (step.path, step.origin) in contents for step in plan.steps if isinstance(step, RestoreFile)
@@ -252,13 +253,8 @@ def _there(target: Files) -> tuple[FileInfo, ...]:
 
 
 def _notes_of_starts(target: Files, there: tuple[FileInfo, ...]) -> tuple[FileInfo, ...]:
-    """Notes of starts after the snapshot go: they describe code that did not make this state."""
+    """Return the notes of starts after the snapshot, which describe code that made other state."""
     return target.list(STARTS).files if there else ()
-
-
-def _is_sidecar(path: str, sizes: dict[str, int]) -> bool:
-    name = path.rsplit("/", 1)[-1]
-    return name.startswith(".") and name.endswith(".crc") and path in sizes
 
 
 def _restoring(

@@ -12,8 +12,8 @@ from typing import Any
 
 from floodmark.changes.carry.origin import fresh_identity
 from floodmark.changes.plan import EMPTY, Plan, Precondition
+from floodmark.changes.plan.steps import Step, rewrite, write
 from floodmark.changes.planners.migrate import Drawn, describing, goal_of, unique_ids_of
-from floodmark.changes.steps import Step, rewrite, write
 from floodmark.checkpoint.commits import CommitEntry, render_commit, with_state_ids
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, SOURCES
 from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_offset
@@ -26,15 +26,15 @@ _LISTED = '{"logOffset":0}'
 
 @dataclass(frozen=True)
 class FirstBatch:
-    """What Spark wrote about the batch without rows, and where the sources begin."""
+    """The batch without rows as Spark wrote it, and where the sources begin."""
 
     offsets: OffsetEntry
     commit: CommitEntry
     kafka: Mapping[str, Mapping[str, Any]]
-    """source → the offsets that a start file gives it."""
+    """The offsets that a start file gives to each source."""
     notes: tuple[str, ...] = ()
     seen: Mapping[str, bytes] = field(default_factory=dict)
-    """file source → its list of the files that are read already."""
+    """The list of the files that are already read, by file source."""
 
 
 def plan_bootstrap(

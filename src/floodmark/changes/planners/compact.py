@@ -6,19 +6,20 @@ what Spark's own retention would remove, and files that nothing names.
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from floodmark.changes.carry.checkpoint_files import sidecar, with_checksums
+from floodmark.changes.carry.checkpoint_files import with_checksums
 from floodmark.changes.carry.origin import Origin, unnamed_sink
 from floodmark.changes.carry.rehome import is_operator_metadata
 from floodmark.changes.carry.sink_log import SinkPlace
 from floodmark.changes.plan import Plan
-from floodmark.changes.steps import SINK, Step, delete
+from floodmark.changes.plan.steps import SINK, Step, delete
 from floodmark.checkpoint.conf_keys import RETAINED_BATCHES
-from floodmark.checkpoint.evidence import main_file
 from floodmark.checkpoint.layout import (
+    CHECKSUM,
     COMMITS,
     NOTES,
     OFFSETS,
@@ -26,7 +27,9 @@ from floodmark.checkpoint.layout import (
     StateFile,
     batch_id,
     is_temporary,
+    main_file,
     names_in,
+    side_file,
     source_ids,
 )
 from floodmark.checkpoint.state_chain import StateIndex, StoreChain
@@ -39,17 +42,16 @@ from floodmark.storage.files import Files
 
 DEFAULT_RETAINED = 100
 _COMPACTIONS_KEPT = 2
-_KEPT = "The files are kept until `floodmark forget CP`, which frees their space."
 
 
 def retained(asked: int | None, note: Mapping[str, Any] | None) -> int:
-    """How many batches stay: the option, the setting of the last start, or Spark's default."""
+    """Return how many batches stay: the option, the last start's setting, or Spark's default."""
     if asked is not None:
         if asked < 1:
             raise WrongUse(
                 f"--keep {asked}: at least the newest batch has to stay",
-                "The query goes on from it.",
-                "Say how many batches are to stay, 1 or more.",
+                "The query continues from it.",
+                "Give the number of batches that should stay, 1 or more.",
             )
         return asked
     conf = note.get("conf") if note else None
@@ -97,17 +99,22 @@ def plan_compact(origin: Origin, keep: int, sink: SinkPlace | None = None) -> Pl
         {"keep": keep, "sink": sink[0] if sink else None},
         (
             *(unnamed_sink(origin) if sink is None else ()),
-            *([_KEPT] if unique else []),
+            *([_kept(origin.location)] if unique else []),
         ),
         sink=sink[0] if sink and any(step.place == SINK for step in unique.values()) else None,
     )
 
 
+def _kept(location: str) -> str:
+    command = f"floodmark forget {shlex.quote(location)}"
+    return f"The files are kept until `{command}`, which frees their space."
+
+
 def _old_entries(origin: Origin, oldest: int) -> dict[str, str]:
-    """As Spark's own purge does: entries below the newest batch minus the setting."""
+    """Return old log entries, as in Spark's own purge: below the newest batch minus the setting."""
     checkpoint = origin.checkpoint
     newest = {checkpoint.latest_batch, checkpoint.committed_batch}
-    # A start opens the entry before the newest, whatever the setting says.
+    # A start opens the entry before the newest one, whatever the setting says.
     newest |= {checkpoint.offset_ids[-2]} if len(checkpoint.offset_ids) > 1 else set()
     why = f"older than batch {oldest}"
     return {
@@ -146,23 +153,23 @@ def _old_state(origin: Origin, oldest: int) -> dict[str, str]:
 
 
 def _whole(origin: Origin, kept: list[int]) -> Iterator[StoreChain]:
-    """What the oldest batch that stays needs. The state of the newest batch must be whole, too.
+    """Return what the oldest batch that stays needs; the newest batch's state must be complete.
 
-    A checkpoint that is not whole may need files that look superfluous.
+    An incomplete checkpoint may need files that look superfluous.
     """
     manifests = StoredManifests(origin.read)
     index = StateIndex(origin.checkpoint, lineage=manifests.lineage)
     index.required(kept[-1] + 1, manifests.tables)
     for batch in kept:
         chains = index.chains(batch + 1)
-        # Of batches whose state is gone already, a later one is the oldest to go back to.
+        # If the state of some batches is already gone, a later batch is the oldest to go back to.
         if not any(chain.missing or not chain.files for chain in chains):
             return iter(chains)
     return iter(())
 
 
 def _unnamed_tables(origin: Origin, folder: str, files: list[StateFile]) -> dict[str, str]:
-    """SSTs and logs that no snapshot names."""
+    """Return SSTs and logs that no snapshot names."""
     prefixes = (f"{folder}/SSTs/", f"{folder}/logs/")
     there = [
         path
@@ -179,7 +186,7 @@ def _unnamed_tables(origin: Origin, folder: str, files: list[StateFile]) -> dict
 
 
 def _superseded(origin: Origin) -> dict[str, str]:
-    """Entries of file sources that a compaction contains, and operator metadata not read."""
+    """Return file source entries that a compaction contains, and unused operator metadata."""
     checkpoint = origin.checkpoint
     gone: dict[str, str] = {}
     lists = {source.id for source in checkpoint.sources if about(source).lists_files}
@@ -204,7 +211,7 @@ def _compacted(folder: str, names: tuple[str, ...]) -> dict[str, str]:
     compactions = sorted(number for name, number in ids.items() if name.endswith(COMPACT))
     if not compactions:
         return {}
-    # Two stay: their distance is how Spark knows the log's interval.
+    # Two stay, as Spark learns the log's interval from their distance.
     first = compactions[-_COMPACTIONS_KEPT:][0]
     newest = compactions[-1]
     return {
@@ -219,7 +226,7 @@ def _superseded_in_sink(sink: Files) -> list[Step]:
     return [
         delete(each, why, SINK)
         for path, why in _compacted(SINK_LOG, names).items()
-        for each in (path, sidecar(path))
+        for each in (path, side_file(path))
         if each.rsplit("/", 1)[1] in names
     ]
 
@@ -229,7 +236,7 @@ def _leftovers(origin: Origin) -> dict[str, str]:
     for path in origin.sizes:
         if path.startswith(f"{NOTES}/"):
             continue
-        main = main_file(path) or (path.removesuffix(".crc") if path.endswith(".crc") else None)
+        main = main_file(path) or (path.removesuffix(CHECKSUM) if path.endswith(CHECKSUM) else None)
         if is_temporary(path.rsplit("/", 1)[-1]):
             gone[path] = "left over by a write that was stopped"
         elif main is not None and main not in origin.sizes:

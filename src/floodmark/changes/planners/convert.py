@@ -1,6 +1,6 @@
-"""Plans `convert`: the same state, kept by the other provider.
+"""Plans `convert`: the same state, stored by the other provider.
 
-`--state-format` also changes how the files are named: by version, or by version and unique id,
+`--state-format` also changes the names of the files: by version, or by version and unique id,
 which RocksDB has since Spark 4.0.
 """
 
@@ -16,7 +16,7 @@ from floodmark.changes.planners.rewritten_state import (
 )
 from floodmark.checkpoint.conf_keys import PROVIDER_CLASS, STATE_FORMAT
 from floodmark.errors import NoAnswer, WrongUse
-from floodmark.statestore.rewrite.stores import require_rewritable
+from floodmark.statestore.rewrite.operator_stores import require_rewritable
 from floodmark.statestore.write import HDFS, ROCKSDB
 
 _PACKAGE = "org.apache.spark.sql.execution.streaming.state"
@@ -31,7 +31,7 @@ def require_provider(provider: str) -> None:
     if provider not in CLASSES:
         raise WrongUse(
             f"--provider {provider}: Spark has {HDFS} and {ROCKSDB}",
-            "How another provider keeps its state is not known.",
+            "Floodmark does not know how another provider stores its state.",
             f"Choose --provider {HDFS} or --provider {ROCKSDB}.",
         )
 

@@ -1,4 +1,4 @@
-"""Plans `copy`: the checkpoint at another place, with the paths inside corrected."""
+"""Plans `copy`: the checkpoint at another location, with the paths inside corrected."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from floodmark.changes.carry.rehome import (
 from floodmark.changes.carry.sink_log import SinkPlace, rehome_sink_log
 from floodmark.changes.named_places import not_named
 from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition
-from floodmark.changes.steps import Step, copy, write
+from floodmark.changes.plan.steps import Step, copy, write
 from floodmark.checkpoint.layout import METADATA, SOURCES, STARTS
 from floodmark.connectors.delta.offset import is_schema_log
 from floodmark.connectors.files.input_files import file_sources
@@ -39,7 +39,7 @@ def plan_copy(
     new_identity: bool = False,
     sink: SinkPlace | None = None,
 ) -> Plan:
-    """`sink` is the file sink's output folder."""
+    """Plan a copy; `sink` is the file sink's output folder."""
     led = tuple(rehome_sink_log(sink[1], moves)) if sink and moves else ()
     steps = (*_steps(origin, dest, moves, new_identity), *led)
     if moves and not any("files are where --rehome says" in step.why for step in steps):
@@ -71,7 +71,7 @@ def plan_copy(
 
 
 def _moved_sink(origin: Origin, moves: Moves) -> tuple[str, ...]:
-    """The last start wrote to a folder that --rehome moves, and --sink does not name it."""
+    """Return a note if --rehome moves the last start's output, but --sink does not name it."""
     known = origin.sink
     if known is None or known.kind not in FILE_SINKS or known.path is None:
         return ()

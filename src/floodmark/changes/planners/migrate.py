@@ -20,10 +20,10 @@ from floodmark.changes.matching.aggregates import aggregations, with_columns
 from floodmark.changes.matching.operators import Matching, MatchOptions, OperatorMatch, match
 from floodmark.changes.matching.shapes import Aggregate, OperatorShape, StoreShape
 from floodmark.changes.plan import NEEDED, Plan
+from floodmark.changes.plan.steps import Step, rewrite, write
 from floodmark.changes.planners.rewritten_state import log_step
 from floodmark.changes.planners.state_layout import StateLayout, provider_of
 from floodmark.changes.planners.upgrade import plan_upgrade
-from floodmark.changes.steps import Step, rewrite, write
 from floodmark.checkpoint.conf_keys import (
     MERGE_VERSION,
     ROW_CHECKSUMS,
@@ -31,24 +31,25 @@ from floodmark.checkpoint.conf_keys import (
     STATE_CODEC,
     STATE_ENCODING,
 )
-from floodmark.checkpoint.layout import JOIN_STORES, STARTS, STATE
+from floodmark.checkpoint.layout import JOIN_STORES, OPERATOR_METADATA, STARTS, STATE, STATE_SCHEMA
 from floodmark.checkpoint.metadata import with_partitions
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.operator_kinds import AGGREGATION, SESSION
-from floodmark.checkpoint.plan.tree import Expression, PlanTree, words
+from floodmark.checkpoint.plan.tree import Expression, PlanTree
+from floodmark.checkpoint.plan.words import words
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import NotCarried, WrongUse
 from floodmark.state.keys.grouping import grouping_of
 from floodmark.state.shapes.operators import Reading
 from floodmark.state.shapes.schema import PLAIN, render_encoding
-from floodmark.statestore.rewrite.stores import StoreToRewrite, stores_of
+from floodmark.statestore.rewrite.operator_stores import StoreToRewrite, stores_of
 from floodmark.statestore.rewrite.target import Part, StateTarget
 from floodmark.storage.files import Files
 
 
 @dataclass(frozen=True)
 class Kept:
-    """An operator as a checkpoint has it: what it is, and how its stores are read."""
+    """An operator in a checkpoint: its description, and how its stores are read."""
 
     operator: OperatorShape
     readings: tuple[Reading, ...]
@@ -66,12 +67,12 @@ class Drawn:
 
     operators: tuple[Kept, ...]
     files: Mapping[str, bytes]
-    """What describes the state: schemas and operator metadata."""
+    """Files that describe the state: schemas and operator metadata."""
     spark: str = ""
-    """The version of Spark that drew it, and that will go on with it."""
+    """The version of Spark that made the checkpoint, and that will continue with it."""
 
     def over(self, partitions: int | None) -> Drawn:
-        """The same over another number of partitions; None: as it is."""
+        """Return the same with another number of partitions; None: unchanged."""
         if partitions is None:
             return self
         operators = tuple(
@@ -85,26 +86,26 @@ class Drawn:
 
     @property
     def zip_version(self) -> int:
-        """Of state with unique ids: 4.0 reads zips that say v2, and all others only v1."""
+        """Return the zip version for unique ids: 4.0 reads only v2, all others only v1."""
         return 2 if self.spark.startswith("4.0.") else 1
 
 
 @dataclass(frozen=True)
 class Migration:
-    """What the user asks of a migration."""
+    """The options of a migration."""
 
     match: MatchOptions = field(default_factory=MatchOptions)
     conf: Mapping[str, str] = field(default_factory=dict)
     """Settings that the new checkpoint pins with other values than the old one."""
     pins: Mapping[str, str] = field(default_factory=dict)
-    """Settings that the old checkpoint does not pin, and the new one has to."""
+    """Settings that the new checkpoint must pin, and the old one does not pin."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """The options as the plan keeps them: they distinguish this change from another."""
+    """The options that the plan stores: they distinguish this change from another."""
     layout: StateLayout = field(default_factory=StateLayout)
     note: bytes | None = None
     """The start note of the new code: the state now belongs to it."""
     sources: SourceChange | None = None
-    """Where the new code has other sources, or has them in another order."""
+    """Set where the new code has other sources, or another order of sources."""
 
 
 def kept_operators(
@@ -114,7 +115,7 @@ def kept_operators(
     tree: PlanTree | None = None,
     initial: Sequence[Sequence[tuple[Any, ...]]] | None = None,
 ) -> tuple[Kept, ...]:
-    """The operators of a checkpoint after a batch; `tree` is the code's plan."""
+    """Return the operators of a checkpoint after a batch; `tree` is the code's plan."""
     bare = []
     for one in checkpoint.state_operators:
         stores = stores_of(files, checkpoint, one.operator, batch)
@@ -177,13 +178,13 @@ def drawn_checkpoint(
         for file in checkpoint.files
         if file.path.startswith(f"{STATE}/")
         and not file.path.rsplit("/", 1)[-1].startswith(".")
-        and {"_metadata", "_stateSchema"} & set(file.path.split("/"))
+        and {OPERATOR_METADATA, STATE_SCHEMA} & set(file.path.split("/"))
     }
     return Drawn(kept_operators(files, checkpoint, 0, tree, initial), describing, spark)
 
 
 def pinned(checkpoint: Checkpoint, kept: Sequence[Kept]) -> dict[str, str]:
-    """The settings under which Spark draws the new code: its state is kept under them."""
+    """Return the settings with which Spark outlines the new code and stores its state."""
     if SHUFFLE_PARTITIONS in checkpoint.conf or not kept:
         return dict(checkpoint.conf)
     most = max(one.partitions for one in kept)
@@ -236,7 +237,7 @@ def plan_migrate(
             "A new checkpoint", f"A checkpoint for the new code{migration.layout.words}"
         ),
         steps=tuple(steps),
-        # What `upgrade` asks to be accepted is told here: `migrate` has names of its own.
+        # `upgrade` asks to accept these; here they are only notes: `migrate` has its own names.
         options={key: one for key, one in base.options.items() if key != NEEDED}
         | dict(migration.options),
         notes=(
@@ -262,9 +263,9 @@ def _for_its_sources(base: Plan, sources: SourceChange | None, origin: Origin) -
 def _refuse_partitions(migration: Migration) -> None:
     if SHUFFLE_PARTITIONS in migration.conf:
         raise WrongUse(
-            f"--conf {SHUFFLE_PARTITIONS}: it is not the session that says how many partitions "
+            f"--conf {SHUFFLE_PARTITIONS}: the session does not decide how many partitions "
             "the new checkpoint has",
-            do="Say it to migrate itself: --partitions N",
+            do="Use migrate's own option: --partitions N",
         )
 
 
@@ -287,7 +288,7 @@ def _why(goal: StateTarget, matching: Matching) -> str:
 
 
 def _hadoop_path(checkpoint: Checkpoint) -> str | None:
-    """A path as Spark writes it for this storage. The drawn checkpoint lay on a local disk."""
+    """Return a path as Spark writes it for this storage; the outline was on a local disk."""
     paths = (
         path
         for operator in checkpoint.operators.values()
@@ -341,7 +342,7 @@ def _goals(
 
 
 def goal_of(kept: Kept, conf: Mapping[str, str], batch: int, version: int) -> StateTarget:
-    """The state of a drawn operator, empty."""
+    """Return the empty state of an operator of the outline."""
     return StateTarget(
         kept.operator.number,
         None,
@@ -391,7 +392,7 @@ def _parts(
 
 
 def unique_ids_of(new: str, kept: Kept, version: int) -> tuple[tuple[str, ...], ...]:
-    """Unique ids for every store. Planning the same change again gives the same ids."""
+    """Return unique ids for every store; planning the same change again gives the same ids."""
     operator = kept.operator.number
     stores = tuple(dict.fromkeys(reading.folder for reading in kept.readings))
     names = JOIN_STORES if set(JOIN_STORES) <= set(stores) else ("default",)

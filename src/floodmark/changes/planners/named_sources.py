@@ -14,7 +14,7 @@ from dataclasses import replace
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.carry.rehome import renamed_schema_log
 from floodmark.changes.plan import Plan
-from floodmark.changes.steps import Step, content_of, write
+from floodmark.changes.plan.steps import Step, content_of, write
 from floodmark.checkpoint.conf_keys import SOURCE_EVOLUTION
 from floodmark.checkpoint.layout import OFFSETS, SOURCES, batch_id, source_ids
 from floodmark.checkpoint.offsets import named_entry, parse_offsets, render_offsets
@@ -23,13 +23,13 @@ from floodmark.connectors.delta.offset import is_schema_log
 from floodmark.errors import NoAnswer, NotCarried, WrongUse
 
 _NAME = re.compile(r"[A-Za-z0-9_]{1,200}")
-_SPELLED = "Write --name ID=NAME, such as --name 0=orders; `floodmark inspect` shows the ids."
+_SPELLED = "Write --name ID=NAME, such as --name 0=orders; `floodmark inspect CP` shows the ids."
 
 
 def plan_named(origin: Origin, base: Plan, names: Mapping[str, str]) -> Plan:
-    """`base` is a plan that carries the stream into a new checkpoint; here its sources get names.
+    """Add names of sources to `base`, a plan that carries the stream into a new checkpoint.
 
-    `names`: a source's id in the checkpoint → its name.
+    `names` has the name for each source's id in the checkpoint.
     """
     known = _known_sources(origin)
     _require_names(names, known)
@@ -74,7 +74,7 @@ def _has_names(origin: Origin) -> bool:
 
 
 def _known_sources(origin: Origin) -> tuple[str, ...]:
-    """Ids as they are now. In version 2 a source that has no offset yet has no line."""
+    """Return the present ids; in version 2 a source without offset has no line in the log."""
     checkpoint = origin.checkpoint
     entry = checkpoint.latest_entry
     found = [source for source, _ in entry.offsets] if entry is not None else []
@@ -134,9 +134,9 @@ def _refuse_shared_folders(origin: Origin, every: Mapping[str, str]) -> None:
 
 
 def _strange_folders(origin: Origin, every: Mapping[str, str]) -> frozenset[str]:
-    """Folders with a name that a source gets, and of no source: a start with names left them.
+    """Return folders with a new source's name that belong to no source: a start left them.
 
-    Spark makes them before it refuses the names.
+    Spark makes these folders before it refuses the names.
     """
     there = set(source_ids(origin.checkpoint.files))
     return frozenset(

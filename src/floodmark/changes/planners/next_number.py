@@ -1,7 +1,7 @@
 """Turns a change in place of a flow's checkpoint into a new one, with the next number.
 
-A declarative pipeline takes up the highest number, and leaves the others where they are. So a
-change of one of its checkpoints is best made beside it.
+A declarative pipeline uses the highest number, and leaves the others as they are. So it is best
+to put the changed checkpoint beside the old one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,15 @@ from floodmark.changes.carry.rehome import (
     moved_schema_log,
 )
 from floodmark.changes.plan import EMPTY, Plan, Precondition
-from floodmark.changes.steps import TARGET, DeleteFile, RestoreFile, Step, WriteFile, copy, write
+from floodmark.changes.plan.steps import (
+    TARGET,
+    DeleteFile,
+    RestoreFile,
+    Step,
+    WriteFile,
+    copy,
+    write,
+)
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.delta.offset import is_schema_log
@@ -24,13 +32,13 @@ from floodmark.storage.files import Files
 
 
 def can_be_beside(change: Plan) -> bool:
-    """A file from a backup is restored in place: a plan reads from one place alone."""
+    """Whether a change can be put beside: restored files cannot, as a plan has one origin."""
     steps = change.steps
     return bool(steps) and not any(isinstance(one, RestoreFile) for one in steps)
 
 
 def plan_beside(files: Files, listed: Iterable[FileInfo], change: Plan, new: str) -> Plan:
-    """`change` is in place; here `new` gets all that it leaves, and the old folder stays."""
+    """Turn a change in place into a new checkpoint at `new`; the old folder stays unchanged."""
     mine = {one.path: one for one in change.steps if one.place == TARGET}
     others = tuple(one for one in change.steps if one.place != TARGET)
     kept = _kept(files, (one for one in belonging(tuple(listed)) if one.path not in mine), new)

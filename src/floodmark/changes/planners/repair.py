@@ -18,6 +18,7 @@ from floodmark.changes.plan import (
     Plan,
     unchanged_and_idle,
 )
+from floodmark.changes.plan.steps import RestoreFile, Step, delete, write
 from floodmark.changes.repair import (
     descriptions,
     earlier_batch,
@@ -27,9 +28,8 @@ from floodmark.changes.repair import (
     source_logs,
     state_files,
 )
-from floodmark.changes.repair.backups import Backup
+from floodmark.changes.repair.from_backup import Backup
 from floodmark.changes.repair.working_copy import WorkingCopy
-from floodmark.changes.steps import RestoreFile, Step, delete, write
 from floodmark.checkpoint.layout import COMMITS, OFFSETS, batch_id
 from floodmark.rules.mend import Mend
 from floodmark.storage.repository import object_path
@@ -67,7 +67,7 @@ class RepairOptions:
 
 
 def mend(work: WorkingCopy, backup: Backup | None = None) -> None:
-    """Makes every repair that is possible, in the overlay."""
+    """Make every possible repair, in the overlay."""
     mends: Sequence[Callable[[WorkingCopy], bool]] = _MENDS
     if backup is not None:
         mends = (backup.restore, *_MENDS)
@@ -75,7 +75,7 @@ def mend(work: WorkingCopy, backup: Backup | None = None) -> None:
         done = False
         for each in mends:
             if work.found(Mend.STATE) and not work.read_data:
-                # Where to go back to is decided by what can be read, not by names.
+                # The batch to go back to depends on what can be read, not on names.
                 work.read_data = True
                 work.look()
             if work.findings and each(work):
@@ -134,7 +134,7 @@ def plan_repair(
 
 
 def _in_flight(work: WorkingCopy) -> tuple[Consequence, ...]:
-    """The batch that Spark runs again as after any crash, where no risk names it."""
+    """Return the batch that Spark runs again as after a crash, unless a risk names it."""
     batch = work.checkpoint.in_flight_batch
     told = {batch for risk in work.risks for each in risk.repeats for batch in each.batches}
     return () if batch is None or batch in told else goes_on(batch, work.sink.sink)
@@ -151,7 +151,7 @@ def _steps(work: WorkingCopy) -> tuple[Step, ...]:
             written.append(RestoreFile(path, why, origin, size=stored.size, replaces=replaces))
         else:
             written.append(write(path, data, why, replaces))
-    # Writes first: taken back, a checksum that was there before must not go with its new file.
+    # Writes first: when taken back, an old checksum must not be deleted with its new file.
     removed = [
         delete(path, work.reasons[path])
         for path in sorted(files.removed, reverse=True)

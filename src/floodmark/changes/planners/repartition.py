@@ -18,8 +18,8 @@ from floodmark.changes.planners.rewritten_state import (
 )
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.errors import NoAnswer, WrongUse
+from floodmark.statestore.rewrite.operator_stores import require_rewritable
 from floodmark.statestore.rewrite.spread import BY_ALL_KEYS, require_hashed_by_all_keys
-from floodmark.statestore.rewrite.stores import require_rewritable
 from floodmark.statestore.rewrite.target import MOST_PARTITIONS
 
 
@@ -49,7 +49,7 @@ def plan_repartition(
     if not keyed:
         raise NoAnswer(
             f"{origin.checkpoint.path}: its state has one partition, and cannot have more",
-            "A limit and a total without keys run in one task whatever the setting says.",
+            "A limit and a total without keys run in one task, whatever the setting says.",
             "Leave it as it is.",
         )
     counts = {len(store.partitions) for one in keyed for store in one.stores}
@@ -64,7 +64,7 @@ def plan_repartition(
         raise NoAnswer(
             f"{origin.checkpoint.path}: its operators keep their state in different ways",
             "No Spark writes such a checkpoint.",
-            "`floodmark doctor` says what is wrong with it; restore it from a backup.",
+            "`floodmark doctor CP` says what is wrong with it; restore it from a backup.",
         )
     provider = providers.pop()
     for one in keyed:

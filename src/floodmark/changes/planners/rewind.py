@@ -11,25 +11,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from floodmark.changes import consequences, journal
-from floodmark.changes.carry.checkpoint_files import sidecar, with_checksums
+from floodmark.changes import consequences, journal, read_again
+from floodmark.changes.carry.checkpoint_files import with_checksums
 from floodmark.changes.carry.given_offsets import compare
 from floodmark.changes.carry.going_back import later_batches, later_starts, later_state
 from floodmark.changes.carry.needed_state import needed_state
 from floodmark.changes.carry.origin import Origin, file_sink_left_at, fresh_identity, unnamed_sink
 from floodmark.changes.carry.resume_point import require_committed
 from floodmark.changes.carry.sink_log import SinkPlace, Trim, trim_sink_log
-from floodmark.changes.consequences import Again
+from floodmark.changes.known_sink import FILES, Consequences
 from floodmark.changes.plan import NEEDED, Plan
+from floodmark.changes.plan.steps import Step, delete, write
+from floodmark.changes.read_again import Again
 from floodmark.changes.sources.out_of_reach import SKIPS
-from floodmark.changes.steps import Step, delete, write
-from floodmark.checkpoint.layout import (
-    COMMITS,
-    METADATA,
-    OFFSETS,
-    SOURCES,
-    names_in,
-)
+from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, SOURCES, names_in, side_file
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_offset
 from floodmark.checkpoint.text import moment
@@ -38,7 +33,7 @@ from floodmark.connectors.files.offset import FILE_SINKS, parse_log_offset
 from floodmark.connectors.registry import about
 from floodmark.connectors.source import parse_offset_text
 from floodmark.errors import NoAnswer, WouldLose, WrongUse
-from floodmark.storage.start_notes import start_batches
+from floodmark.storage.last_start import start_batches
 
 
 @dataclass(frozen=True)
@@ -61,21 +56,21 @@ class RewindOptions:
 class RewindTarget:
     batch: int
     entry: OffsetEntry
-    """What offsets/<batch> shall hold."""
+    """The new content of offsets/<batch>."""
     options: Mapping[str, Any]
     moved: bool = False
     """True where given offsets replace those of the batch."""
     notes: tuple[str, ...] = ()
     back: bool = False
-    """Some of the given offsets are before those of the batch."""
+    """True where some of the given offsets are before those of the batch."""
     forward: tuple[str, ...] = ()
-    """The records that are never read with the given offsets, in words."""
+    """Sentences about records that are never read with the given offsets."""
     sink_only: bool = False
-    """Only the file sink's log goes back: the checkpoint is at that batch already."""
+    """True where only the file sink's log goes back: the checkpoint is already at that batch."""
 
 
 def sink_is_ahead(origin: Origin, sink: SinkPlace | None) -> bool:
-    """An earlier rewind left the file sink out: its log has numbers that will be used again."""
+    """Whether the file sink's log has numbers that will be used again, after an earlier rewind."""
     latest = origin.checkpoint.latest_batch
     return sink is not None and latest is not None and bool(trim_sink_log(sink[1], latest).steps)
 
@@ -93,26 +88,26 @@ def to_batch(
         raise NoAnswer(
             f"{origin.location} stands at the end of batch {batch} already",
             "There is nothing after it to take back.",
-            "`floodmark batches` lists the earlier ones.",
+            "`floodmark batches CP` lists the earlier ones.",
         )
     return RewindTarget(batch, origin.checkpoint.offsets[batch], {"to_batch": batch})
 
 
 def to_offsets(origin: Origin, given: Mapping[str, str]) -> RewindTarget:
-    """Replaces the offsets of the last committed batch by given ones, by source."""
+    """Replace the offsets of the last committed batch by given ones, by source."""
     checkpoint = origin.checkpoint
     batch = checkpoint.committed_batch
     if batch is None:
         raise NoAnswer(
             f"{origin.location}: no batch is committed, so no offset can be moved",
-            "A stream that has finished nothing stands where its code says.",
+            "A stream that has finished no batch begins where its code says.",
             "Start it with an empty checkpoint, and with the option of its source.",
         )
     require_committed(checkpoint, batch, "--to-offsets")
     if checkpoint.state_operators:
         raise WouldLose(
             "--to-offsets: this stream has state, and state belongs to the batch it was made by",
-            "Records that are read again would be counted again; skipped ones would be missing.",
+            "Records that are read again would be counted again; skipped records would be missing.",
             "Rewind to a batch, whose state is still there: --to-batch N.",
         )
     _refuse_unseen_files(checkpoint, given)
@@ -136,7 +131,7 @@ def to_offsets(origin: Origin, given: Mapping[str, str]) -> RewindTarget:
 
 
 def _refuse_unseen_files(checkpoint: Checkpoint, given: Mapping[str, str]) -> None:
-    """A file source's offset is the number of an entry in its list, which is in the checkpoint."""
+    """Refuse an offset beyond a file source's list; its offset is the number of an entry there."""
     for source in checkpoint.sources:
         if not about(source).lists_files or source.id not in given:
             continue
@@ -174,7 +169,7 @@ def plan_rewind(
     )
     planned = max(highest, *_once_planned(origin))
     if trim.steps and trim.until > planned:
-        told = (consequences.trimmed_too_far(goal.batch, planned, trim.until), *told)
+        told = (read_again.trimmed_too_far(goal.batch, planned, trim.until), *told)
     known = origin.sink is not None and origin.sink.kind in FILE_SINKS
     if (sink is None and known) or (trim.words and trim.until > goal.batch):
         told = _skips_accepted_by_name(told)
@@ -205,7 +200,7 @@ def plan_rewind(
 
 def _consequences(
     origin: Origin, goal: RewindTarget, highest: int, keep_identity: bool, trimmed: bool
-) -> consequences.Consequences:
+) -> Consequences:
     stateful = bool(origin.checkpoint.state_operators)
     _, left_at = file_sink_left_at(origin)
     again = Again(
@@ -217,26 +212,25 @@ def _consequences(
         stateful=stateful,
         left_at=left_at,
     )
-    told = consequences.reads_again(again, origin.sink)
+    told = read_again.reads_again(again, origin.sink)
     told = (*(consequences.never_read(words) for words in goal.forward), *told)
     if goal.sink_only:
-        return tuple(item for item in told if item.sink == consequences.FILES)
+        return tuple(item for item in told if item.sink == FILES)
     return told
 
 
 def _once_planned(origin: Origin) -> Iterator[int]:
-    """How far the checkpoint had come before each change that took it back."""
+    """Yield how far the checkpoint had come before each change that took it back."""
     yield -1
     for record in journal.read_records(origin.files):
         if record.plan.in_place:
             yield record.plan.block - 1
 
 
-def _skips_accepted_by_name(told: consequences.Consequences) -> consequences.Consequences:
-    """The file sink's log stays as it is: it was not named, or it cannot go back."""
+def _skips_accepted_by_name(told: Consequences) -> Consequences:
+    """Make skipped batches need acceptance, as the file sink's log stays as it is."""
     return tuple(
-        replace(item, accept=SKIPS) if item.sink == consequences.FILES and item.skips else item
-        for item in told
+        replace(item, accept=SKIPS) if item.sink == FILES and item.skips else item for item in told
     )
 
 
@@ -263,20 +257,20 @@ def _entries(origin: Origin, goal: RewindTarget) -> Iterator[Step]:
     data = render_offsets(goal.entry)
     if goal.moved:
         why = "where the next batch begins"
-        # A source of the old interface is asked for the range between the two: it must not
+        # A source of the old interface gets the range between the two entries, which must not
         # run backwards.
         for number in (before, goal.batch) if before >= 0 else (goal.batch,):
             yield from _rewrite(origin, f"{OFFSETS}/{number}", data, why)
     elif before >= 0 and before not in origin.checkpoint.offset_ids:
-        why = "Spark wants the entry before, and it is purged"
+        why = f"Spark wants the entry before, and the log lacks it: that of batch {goal.batch}"
         yield from _rewrite(origin, f"{OFFSETS}/{before}", data, why)
         done = origin.read(f"{COMMITS}/{goal.batch}")
         yield from _rewrite(origin, f"{COMMITS}/{before}", done, f"{why}; it was done")
 
 
 def _rewrite(origin: Origin, path: str, data: bytes, why: str) -> Iterator[Step]:
-    if sidecar(path) in origin.sizes:
-        yield delete(sidecar(path), "the checksum of what is replaced")
+    if side_file(path) in origin.sizes:
+        yield delete(side_file(path), "the checksum of what is replaced")
     yield write(path, data, why, replaces=path in origin.sizes)
 
 
@@ -305,7 +299,7 @@ def _notes(origin: Origin, goal: RewindTarget, keep_identity: bool, trim: Trim) 
 
 
 def by_time(goal: RewindTarget, at_ms: int, *notes: str) -> RewindTarget:
-    """The target, as reached by a time."""
+    """Return the target with the time that it was found by."""
     options = {"to_time_ms": at_ms, "to_time": moment(at_ms)}
     return replace(goal, options={**options, **_offsets_of(goal)}, notes=notes)
 

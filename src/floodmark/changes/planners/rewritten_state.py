@@ -14,15 +14,22 @@ from floodmark.changes.carry.needed_state import computed_again, needed_state, w
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.carry.resume_point import ResumePoint, UpgradeOptions, choose_resume_point
 from floodmark.changes.plan import Plan
+from floodmark.changes.plan.steps import Step, content_of, rewrite, write
 from floodmark.changes.planners.upgrade import plan_upgrade
-from floodmark.changes.steps import Step, content_of, rewrite, write
 from floodmark.checkpoint.commits import StateIds, parse_commit, render_commit, with_state_ids
 from floodmark.checkpoint.conf_keys import STATE_CODEC
-from floodmark.checkpoint.layout import COMMITS, JOIN_STORES, OFFSETS, STATE
+from floodmark.checkpoint.layout import (
+    COMMITS,
+    JOIN_STORES,
+    OFFSETS,
+    OPERATOR_METADATA,
+    STATE,
+    STATE_SCHEMA,
+)
 from floodmark.checkpoint.metadata import with_partitions
 from floodmark.checkpoint.offsets import parse_offsets, render_offsets, with_conf
 from floodmark.errors import NoAnswer
-from floodmark.statestore.rewrite.stores import (
+from floodmark.statestore.rewrite.operator_stores import (
     StoreToRewrite,
     families_of,
     has_zips_of_spark_4_0,
@@ -33,16 +40,16 @@ from floodmark.statestore.rewrite.target import Part, StateTarget
 
 @dataclass(frozen=True)
 class StateRewrite:
-    """What changes in the new checkpoint."""
+    """Describes what changes in the new checkpoint."""
 
     verb: str
     title: str
     options: Mapping[str, object]
     conf: Mapping[str, str]
-    """Settings that the checkpoint pins, and what they are now."""
+    """The new values of settings that the checkpoint pins."""
     provider: str
     partitions: int | None
-    """None: each operator keeps as many as it has."""
+    """None: each operator keeps its number of partitions."""
     unique_ids: bool
     why: str
     notes: tuple[str, ...] = ()
@@ -60,12 +67,12 @@ class OperatorToRewrite:
 
 
 def operators_of(origin: Origin, course: ResumePoint) -> tuple[OperatorToRewrite, ...]:
-    """Every operator's state at the batch that the new stream begins after."""
+    """Return every operator's state at the batch after which the new stream begins."""
     checkpoint = origin.checkpoint
     if not checkpoint.state_operators:
         raise NoAnswer(
             f"{checkpoint.path} has no state",
-            "Its query keeps none, so there is nothing to rewrite.",
+            "Its query keeps no state, so there is nothing to rewrite.",
             "`floodmark upgrade` or `floodmark copy` moves it.",
         )
     if course.after is None:
@@ -133,7 +140,7 @@ def _carried(
 def log_step(
     origin: Origin, course: ResumePoint, step: Step, conf: Mapping[str, str], ids: StateIds | None
 ) -> Step:
-    """An entry of the logs, with other settings and with the unique ids of the new state."""
+    """Return a log entry with other settings and with the unique ids of the new state."""
     folder = step.path.partition("/")[0]
     if folder == OFFSETS and conf:
         entry = with_conf(parse_offsets(content_of(step, origin.read)), conf)
@@ -159,14 +166,14 @@ def _described(
     parts: list[str],
     anew: Mapping[int, OperatorToRewrite],
 ) -> Iterator[Step]:
-    """`parts` is the path below state/: the operator, then its files."""
-    if parts[1] == "_metadata":
+    """Yield descriptions of the new state; `parts` is the path below state/."""
+    if parts[1] == OPERATOR_METADATA:
         if turn.partitions is None:
             yield step
         else:
             written = with_partitions(content_of(step, origin.read), turn.partitions)
             yield write(step.path, written, f"{turn.partitions} partitions")
-    elif "_metadata" in parts or parts[1] == "_stateSchema" or int(parts[0]) not in anew:
+    elif OPERATOR_METADATA in parts or parts[1] == STATE_SCHEMA or int(parts[0]) not in anew:
         yield step
 
 
@@ -178,7 +185,7 @@ def _ids(
     operators: Iterable[OperatorToRewrite],
     anew: Mapping[int, OperatorToRewrite],
 ) -> StateIds:
-    """Unique ids for every store. Planning the same change again gives the same ids."""
+    """Return unique ids for every store; planning the same change again gives the same ids."""
     assert course.after is not None
     commit = origin.checkpoint.commits.get(course.after)
     known = commit.state_unique_ids if commit else {}
@@ -218,7 +225,7 @@ def _rewrites(
     ids: StateIds | None,
 ) -> Iterator[Step]:
     assert course.number is not None
-    # With unique ids a batch that is not committed has none that anybody knows.
+    # With unique ids, nothing names the state of a batch that is not committed.
     again = None
     if not turn.unique_ids:
         again = whole_in_flight(origin.checkpoint, course.in_flight, origin.read)

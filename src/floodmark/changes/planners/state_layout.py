@@ -1,6 +1,6 @@
-"""How a new checkpoint keeps its state: partitions, provider, names of the files.
+"""Describes how a new checkpoint stores its state: partitions, provider, names of files.
 
-`migrate` changes it together with the code, by the rules of `repartition` and `convert`.
+`migrate` changes it together with the code, with the rules of `repartition` and `convert`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from floodmark.changes.planners.convert import (
 from floodmark.changes.planners.repartition import pinned_note, require_number
 from floodmark.checkpoint.conf_keys import PROVIDER_CLASS, SHUFFLE_PARTITIONS
 from floodmark.checkpoint.model import Checkpoint
+from floodmark.statestore.rewrite.operator_stores import StoreToRewrite, require_rewritable
 from floodmark.statestore.rewrite.spread import BY_ALL_KEYS, require_hashed_by_all_keys
-from floodmark.statestore.rewrite.stores import StoreToRewrite, require_rewritable
 from floodmark.statestore.write import HDFS, ROCKSDB
 
 
 @dataclass(frozen=True)
 class StateLayout:
-    """What is None stays as the old checkpoint has it."""
+    """The requested layout; None values stay as in the old checkpoint."""
 
     partitions: int | None = None
     provider: str | None = None
@@ -39,7 +39,7 @@ class StateLayout:
 
     @property
     def conf(self) -> dict[str, str]:
-        """The settings that the new checkpoint pins for it."""
+        """Return the settings that the new checkpoint pins for this layout."""
         pins: dict[str, str] = {}
         if self.partitions is not None:
             pins[SHUFFLE_PARTITIONS] = str(self.partitions)
@@ -58,7 +58,7 @@ class StateLayout:
 
     @property
     def words(self) -> str:
-        """What a title says of it."""
+        """Return the layout's words for a title."""
         found = [f"over {self.partitions} partitions"] if self.partitions is not None else []
         found += [f"in {WORDS[self.provider]}"] if self.provider is not None else []
         return ", ".join(["", *found])
@@ -79,7 +79,7 @@ class StateLayout:
         provider: str,
         accept: Collection[str],
     ) -> None:
-        """Looks at the old stores, and refuses what cannot be done before anything begins."""
+        """Check the old stores; refuse what is impossible before anything begins."""
         for mine in stores:
             moves = self.partitions is not None and any(
                 not one.is_keyless and len(one.partitions) != self.partitions for one in mine

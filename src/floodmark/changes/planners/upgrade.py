@@ -30,18 +30,18 @@ from floodmark.changes.carry.source_files import (
     unplaced,
     unseeded,
 )
-from floodmark.changes.carry.topics import map_entry, require_topics
+from floodmark.changes.carry.topic_names import map_entry, require_topics
 from floodmark.changes.consequences import Renumbering
 from floodmark.changes.plan import EMPTY, NEEDED, Consequence, Plan, Precondition
-from floodmark.changes.steps import Step, copy, write
+from floodmark.changes.plan.steps import Step, copy, write
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, START_FILE
 from floodmark.checkpoint.offsets import render_offsets, with_offset
 from floodmark.checkpoint.source_kinds import refuse_disputed, unkept_kinds
 from floodmark.checkpoint.start_note import last_start
-from floodmark.connectors.sinks import goes_by_number
+from floodmark.connectors.sink_memory import goes_by_number
 from floodmark.errors import WouldLose, WrongUse
 from floodmark.redaction import shown_servers
-from floodmark.storage.start_notes import latest_note
+from floodmark.storage.last_start import latest_note
 
 
 def plan_upgrade(origin: Origin, new: str, options: UpgradeOptions) -> Plan:
@@ -141,11 +141,16 @@ def _logs(origin: Origin, options: UpgradeOptions, course: ResumePoint) -> Itera
             why = "Spark wants the entry before, too"
             if before not in origin.checkpoint.offsets:
                 before = course.after
+            if before != course.number - 1:
+                why += f": that of batch {before}"
             yield _entry(origin, options, before, course.number - 1, why)
             if before in origin.checkpoint.commit_ids:
                 path = f"{COMMITS}/{before}"
                 yield copy(f"{COMMITS}/{course.number - 1}", why, origin.size(path), path)
-        yield _entry(origin, options, course.after, course.number, "where the new stream starts")
+        why = "where the new stream starts"
+        if course.number != course.after:
+            why += f": the entry of batch {course.after}"
+        yield _entry(origin, options, course.after, course.number, why)
         yield _commit(origin, course)
     if course.in_flight is not None:
         yield _entry(
@@ -196,12 +201,12 @@ def _state(origin: Origin, course: ResumePoint, new: str) -> Iterator[Step]:
 
 
 def _refuse_lost_state(origin: Origin, course: ResumePoint) -> None:
-    """Whether a query keeps state is in the notes of its last start, not in the logs."""
+    """Refuse if state is lost: only the notes of the last start say that a query keeps state."""
     note = latest_note(origin.files)
     begun = (note or {}).get("next_batch")
     start = last_start(note)
     if course.after is None or start is None or not isinstance(begun, int) or begun > course.after:
-        return  # that start has not committed a batch, so it need not have left state
+        return  # that start has not committed a batch, so it may have left no state
     if start.tree is not None and start.tree.stateful:
         raise WouldLose(
             f"{origin.location}: its query keeps state, and state/ is gone",
@@ -229,7 +234,7 @@ def _notes(course: ResumePoint) -> tuple[str, ...]:
 
 
 def _begin_anew(origin: Origin, new: str, options: UpgradeOptions, course: ResumePoint) -> Plan:
-    """With an empty state Spark begins at batch 0, so only the sources' positions are carried."""
+    """Plan an empty state, with which Spark begins at batch 0; only positions are carried."""
     if course.after is None:
         raise WrongUse(
             "--without-state: no batch is committed, so there is no place to begin after",
@@ -268,7 +273,7 @@ def _consequences(
 def _other_copies(
     origin: Origin, options: UpgradeOptions, course: ResumePoint
 ) -> tuple[Consequence, ...]:
-    """A new query id is no copy's: only a sink that goes by numbers alone confuses them."""
+    """Return what other copies did; only a sink that uses numbers confuses them with a new id."""
     new_id = options.new_identity or origin.checkpoint.metadata is None
     by_number = origin.sink is None or goes_by_number(origin.sink.kind)
     if new_id and not (by_number and origin.sink_newest is not None):

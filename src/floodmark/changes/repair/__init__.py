@@ -1,1 +1,1 @@
-"""What `repair` can do about a finding: one module for each kind of fault."""
+"""Contains what `repair` can do about a finding: one module for each kind of fault."""

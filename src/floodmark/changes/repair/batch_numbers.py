@@ -12,9 +12,9 @@ from floodmark.connectors.files.offset import FILE_SINKS
 
 
 def use_numbers_again(work: WorkingCopy, first: int, spent: list[int]) -> bool:
-    """Batches from `first` on are planned again. The sink may have stored those in `spent`.
+    """Prepare to plan batches from `first` on again; the sink may have stored those in `spent`.
 
-    False where a file sink's log cannot be taken back.
+    Returns False where a file sink's log cannot be taken back.
     """
     batch = first - 1
     names = f"batch {spent[0]}" + (f" to {spent[-1]}" if len(spent) > 1 else "")
@@ -47,7 +47,7 @@ def use_numbers_again(work: WorkingCopy, first: int, spent: list[int]) -> bool:
 
 
 def _file_sink(work: WorkingCopy, until: int) -> str:
-    """If the user named no sink: a file sink goes by numbers, and would lose records."""
+    """Return a warning if the user named no sink: a file sink would lose records."""
     if work.sink.kind not in (None, *FILE_SINKS):
         return ""
     return (

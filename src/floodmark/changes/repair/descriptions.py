@@ -14,7 +14,7 @@ from floodmark.rules.mend import Mend
 
 
 def schema_paths(work: WorkingCopy) -> bool:
-    """Absolute paths that lead to where the checkpoint was copied from."""
+    """Correct absolute paths that lead to the place from which the checkpoint was copied."""
     if not work.found(Mend.SCHEMA_PATHS):
         return False
     for path in work.evidence.sizes:
@@ -27,7 +27,7 @@ def schema_paths(work: WorkingCopy) -> bool:
 
 
 def partition_count(work: WorkingCopy) -> bool:
-    """Version 2 entries of a query's first run do not say how many partitions the state has."""
+    """Add the number of partitions, which version 2 entries of a query's first run lack."""
     if not work.found(Mend.PARTITION_COUNT):
         return False
     checkpoint = work.checkpoint
@@ -45,7 +45,7 @@ def partition_count(work: WorkingCopy) -> bool:
 
 
 def settings(work: WorkingCopy) -> bool:
-    """Entries that disagree on a setting, where the state files tell which of them is right."""
+    """Correct entries that disagree on a setting, if the state files show the right value."""
     if not any(item.repairable for item in work.found(Mend.SETTINGS)):
         return False
     for key in (STATE_CODEC, PROVIDER_CLASS):
@@ -60,9 +60,9 @@ def settings(work: WorkingCopy) -> bool:
 
 
 def _say(work: WorkingCopy, batch: int, key: str, value: str, why: str) -> None:
-    """One setting of an entry; the rest of it stays as Spark wrote it."""
+    """Set one setting of an entry; the rest stays as Spark wrote it."""
     path = f"{OFFSETS}/{batch}"
-    # An entry may have no source at all: then its second line is the last.
+    # An entry may have no source: then its second line is the last.
     head, line, *rest = work.files.read(RelativePath(path)).decode().split("\n", 2)
     fields = json.loads(line)
     fields.setdefault("conf", {})[key] = value
@@ -70,7 +70,7 @@ def _say(work: WorkingCopy, batch: int, key: str, value: str, why: str) -> None:
 
 
 def torn(work: WorkingCopy) -> bool:
-    """Schemas and operator metadata that Spark cannot read and writes anew where there are none."""
+    """Remove torn schemas and operator metadata that Spark writes again where they are missing."""
     found = [item.path for item in work.found(Mend.DESCRIPTION) if item.repairable]
     for path in found:
         work.remove(path, "it cannot be read: the next start writes it again")

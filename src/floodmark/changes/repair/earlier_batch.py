@@ -14,7 +14,7 @@ from floodmark.changes.repair.working_copy import WorkingCopy
 from floodmark.checkpoint.derived_entries import stand_in
 from floodmark.checkpoint.layout import COMMITS, OFFSETS
 from floodmark.rules.mend import Mend
-from floodmark.storage.start_notes import start_batches
+from floodmark.storage.last_start import start_batches
 
 
 def fall_back(work: WorkingCopy) -> bool:
@@ -26,8 +26,8 @@ def fall_back(work: WorkingCopy) -> bool:
 
 
 def go_back(work: WorkingCopy, batch: int, same_range: bool = True) -> bool:
-    """Back to the end of a batch. The next one keeps its entry, and so its range, if that can
-    be read and `same_range`.
+    """Go back to the end of a batch. The next batch keeps its entry, and so its range, if that
+    can be read and `same_range` is set.
     """
     checkpoint = work.checkpoint
     later = sorted(n for n in {*checkpoint.offset_ids, *checkpoint.commit_ids} if n > batch)

@@ -1,8 +1,8 @@
-"""How many rows batches that run again write to their sink again.
+"""Counts the rows that batches which run again write to their sink again.
 
 A query with state emits rows that a batch did not read: windows that the watermark closed,
 timeouts, the totals of update and complete mode. So the records that are read again say nothing
-of its output. Only a sink that logs its batches knows the number.
+about the output. Only a sink that logs its batches knows the number.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from floodmark.changes.repair.spans import in_words, repeats_of
 from floodmark.changes.repair.working_copy import REPEATS, Emitted, WorkingCopy
 from floodmark.connectors.delta.sink import rows_of_batches as delta_rows
 from floodmark.connectors.iceberg.sink import rows_of_batches as iceberg_rows
-from floodmark.connectors.sinks import ICEBERG_SINK
+from floodmark.connectors.sink_memory import ICEBERG_SINK
 from floodmark.errors import FloodmarkError
 
 
 def risk_repeats(
     work: WorkingCopy, what: str, sinks: str, after: int, spent: Sequence[int]
 ) -> None:
-    """The batches `spent`, the last ones after `after`, run again: that has to be accepted.
+    """Add the risk that the batches `spent`, the last ones after `after`, run again.
 
-    `what` happens to them, and which `sinks` then get their rows a second time.
+    `what` says what happens to them, and `sinks` which sinks then get their rows a second time.
     """
     repeats = repeats_of(work, after, spent)
     emitted = emitted_again(work, spent)
@@ -33,7 +33,7 @@ def risk_repeats(
 
 
 def emitted_again(work: WorkingCopy, batches: Sequence[int]) -> Emitted | None:
-    """None for a query without state: its output comes from what it reads alone."""
+    """Return the emitted rows; None for a query without state, which emits only what it reads."""
     rows = _logged_rows(work, batches)
     if rows is None and not work.keeps_state:
         return None

@@ -8,7 +8,7 @@ from floodmark.changes.repair.working_copy import WorkingCopy
 from floodmark.checkpoint.layout import METADATA
 from floodmark.checkpoint.metadata import new_metadata, render_metadata
 from floodmark.rules.mend import Mend
-from floodmark.storage.start_notes import latest_note
+from floodmark.storage.last_start import latest_note
 
 
 def identity(work: WorkingCopy) -> bool:

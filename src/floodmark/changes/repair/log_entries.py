@@ -13,7 +13,7 @@ _DERIVED = "derived: Spark plans a batch only when the one before it is committe
 
 
 def commits(work: WorkingCopy) -> bool:
-    """Commits that are torn or gone, though later entries prove that their batches finished."""
+    """Restore commits that are torn or gone, if later entries prove that the batches finished."""
     checkpoint = work.checkpoint
     done = False
     for path, fault in work.evidence.faults.items():
@@ -32,7 +32,7 @@ def commits(work: WorkingCopy) -> bool:
 
 
 def _newest_runs_again(work: WorkingCopy) -> None:
-    """Its commit may be one of those that were lost: then its sink has its rows already."""
+    """Add the risk that the newest batch was committed, and that its sink has its rows."""
     batch = work.checkpoint.latest_batch
     sink = work.sink
     # A sink whose log was read skips the batch if it has it: the query id stays as it is.
@@ -40,7 +40,7 @@ def _newest_runs_again(work: WorkingCopy) -> None:
         return
     risk_repeats(
         work,
-        f"Commits were lost, so nothing tells whether batch {batch} was committed. Spark runs it "
+        f"Commits were lost, so it is not known whether batch {batch} was committed. Spark runs it "
         "again over the same offsets",
         "if it was committed, a sink that does not remember batches (Kafka, foreach, a "
         "foreachBatch that appends) gets its rows a second time.",
@@ -64,7 +64,7 @@ def _again(work: WorkingCopy, batch: int, why: str) -> bool:
 
 
 def _say_older_watermark(work: WorkingCopy, batch: int) -> None:
-    """A later entry tells what a commit handed on; for the newest one there is none."""
+    """Note an unknown watermark: a later entry would show it, but the newest has none after it."""
     entries = work.checkpoint.offsets
     planned = entries.get(batch)
     if batch + 1 in entries or not work.keeps_state or planned is None or not planned.metadata:
@@ -91,7 +91,7 @@ def _lost(work: WorkingCopy) -> tuple[int, ...]:
 
 
 def entry_before_the_newest(work: WorkingCopy) -> bool:
-    """Spark opens the entry before the newest, and asks nothing of it where both are done."""
+    """Restore the entry before the newest, which Spark opens but does not use if both finished."""
     checkpoint = work.checkpoint
     latest = checkpoint.latest_batch
     if latest is None or latest != checkpoint.committed_batch:
@@ -106,8 +106,8 @@ def entry_before_the_newest(work: WorkingCopy) -> bool:
     if data is None:
         return False
     work.write(path, data, f"Spark opens the entry before offsets/{latest}, and uses nothing of it")
-    # Going back to a batch whose entry is made up would skip or repeat records: older entries go,
-    # as retention would have them go, so that nobody can.
+    # Going back to a batch with an invented entry would skip or repeat records. So older entries
+    # are removed, as by retention, and nobody can go back to them.
     why = f"the entry of batch {before} is lost, so no rewind may go back past it"
     for batch in checkpoint.commit_ids:
         if batch <= before:

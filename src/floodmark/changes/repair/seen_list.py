@@ -1,7 +1,7 @@
-"""What can be told of a file source's list of seen files, and of the files that it lost.
+"""Finds what is known about a file source's list of seen files, and about its lost files.
 
-Which files a lost entry named is nowhere else; how many they can be at most, the input folder
-tells: they lie there, no other entry names them, and they are older than the newest batch.
+Only a lost entry named its files. The input folder shows how many they can be at most: files that
+are there, that no other entry names, and that are older than the newest batch.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class SeenList:
         return f"{SOURCES}/{self.source}"
 
     def is_whole_to(self, entry: int) -> bool:
-        """Cut off after an entry, it is a list again."""
+        """Whether the list is complete if it is cut off after an entry."""
         kept = [name for name in self.names if (log_id(name) or 0) <= entry]
         ends = any(log_id(name) == entry for name in kept)
         return ends and entry < min(self.lost) and not missing_ids(kept)
 
 
 def seen_list(work: WorkingCopy, source: str, last: int) -> SeenList:
-    """`last`: the entry that the newest batch ends with."""
+    """Read a source's list; `last` is the entry with which the newest batch ends."""
     folder = f"{SOURCES}/{source}"
     names = names_in(work.checkpoint.files, folder)
     torn = {
@@ -67,7 +67,7 @@ def seen_list(work: WorkingCopy, source: str, last: int) -> SeenList:
 
 
 def readable(work: WorkingCopy, path: str) -> tuple[SourceFile, ...]:
-    """The lines of an entry that are whole."""
+    """Return the complete lines of an entry."""
     try:
         lines = decode(work.files.read(RelativePath(path))).split("\n")[1:]
     except FloodmarkError:
@@ -88,7 +88,7 @@ def readable(work: WorkingCopy, path: str) -> tuple[SourceFile, ...]:
 
 
 def unlisted(work: WorkingCopy, seen: SeenList) -> int | None:
-    """How many files lie where the others did, old enough to have been seen, and are not named."""
+    """Count the files in the input folder that are old enough to be seen, but not listed."""
     root = _common_folder([file.readable_path for file in seen.files])
     if root is None:
         return None
@@ -97,7 +97,7 @@ def unlisted(work: WorkingCopy, seen: SeenList) -> int | None:
     except FloodmarkError:
         return None
     if not listing.complete:
-        return None  # a folder that cannot be seen through, or a path that leads too high
+        return None  # an unreadable folder, or a path that leads too high
     there = listing.files
     named = {file.readable_path[len(root) + 1 :] for file in seen.files}
     until = max(
@@ -117,7 +117,7 @@ def unlisted(work: WorkingCopy, seen: SeenList) -> int | None:
 
 
 def _common_folder(paths: list[str]) -> str | None:
-    """The folder that all of them lie below; None where that is the storage's very top."""
+    """Return the folder above all these paths; None if that is the storage's root."""
     if not paths:
         return None
     common: list[str] = []
@@ -126,6 +126,6 @@ def _common_folder(paths: list[str]) -> str | None:
             break
         common.append(parts[0])
     root = "/".join(common)
-    # A path that has lost a slash, file://tmp for file:///tmp, must not make it the whole disk.
+    # A path that lost a slash, such as file://tmp, must not make it the whole disk.
     is_top = not root.rpartition("://")[2].strip("/") or re.fullmatch(r"\w+:/*", root)
     return None if is_top else root

@@ -1,7 +1,7 @@
-"""What can be known of the sink: which batches it has, and of which query.
+"""Finds what is known about the sink: which batches it has, and of which query.
 
-Delta writes (query id, batch) into its log, Iceberg into its snapshots, the file sink the batch
-alone into `_spark_metadata`. Of every other sink nothing can be known.
+Delta writes (query id, batch) into its log, Iceberg into its snapshots, and the file sink only
+the batch into `_spark_metadata`. Nothing is known about other sinks.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from floodmark.changes.consequences import Sink, sink_of
+from floodmark.changes.known_sink import Sink, sink_of
 from floodmark.connectors.delta import sink as delta_sink
 from floodmark.connectors.files import sink as file_sink
 from floodmark.connectors.iceberg import sink as iceberg_sink
-from floodmark.connectors.sinks import (
+from floodmark.connectors.sink_memory import (
     DELTA_SINK,
     FILE_SINK,
     ICEBERG_SINK,
@@ -29,38 +29,38 @@ from floodmark.storage.files import Files
 @dataclass(frozen=True)
 class KnownSink:
     kind: str | None = None
-    """`delta`, `iceberg`, `files`, what the notes say, or None."""
+    """`delta`, `iceberg`, `files`, the notes' kind, or None."""
     place: str | None = None
     files: Files | None = None
     newest: Mapping[str, int] = field(default_factory=dict)
-    """Delta and Iceberg: query id → the newest batch. The file sink: `` → the newest batch."""
+    """The newest batch by query id, for Delta and Iceberg; by an empty id for the file sink."""
     named: bool = False
-    """The user has named the place, so its log may be changed; else the notes tell of it."""
+    """True where the user has named the location, so that its log may be changed."""
     complete: bool = False
-    """The query's output mode: each batch emits the whole result."""
+    """True in complete mode, where each batch emits the whole result."""
     log_is_read: bool = False
-    """`newest` is what the sink's own log says; else nobody knows what it has."""
+    """True where `newest` is from the sink's own log; else it is unknown what the sink has."""
 
     @property
     def by_query(self) -> bool:
-        """It remembers (query id, batch)."""
+        """Whether the sink remembers (query id, batch)."""
         return goes_by_query(self.kind)
 
     @property
     def by_number(self) -> bool:
-        """It remembers the batch number alone, and its log was read."""
+        """Whether the sink remembers only the batch number, and its log was read."""
         return self.kind == FILE_SINK
 
     @property
     def replaces(self) -> bool:
-        """Each batch replaces the whole output, so none is ever there twice. Of other sinks in
-        complete mode nobody knows: foreachBatch may append, and Kafka does.
+        """Whether each batch replaces the whole output, so that nothing is stored twice. Other
+        sinks in complete mode are unknown: foreachBatch may append, and Kafka does.
         """
         return self.complete and self.by_query
 
     @property
     def sink(self) -> Sink | None:
-        """In the words that the consequences of every change go by."""
+        """Return the sink as `consequences` describes it."""
         if self.kind is None:
             return None
         return Sink("parquet" if self.by_number else self.kind, self.place)
@@ -73,7 +73,7 @@ class KnownSink:
         return query_id is None or self.newest.get(query_id, -1) >= batch
 
     def newest_of(self, query_id: str | None) -> int | None:
-        """The newest batch that the sink's own log has of the query; None: it cannot be asked."""
+        """Return the query's newest batch in the sink's own log; None: the sink cannot be asked."""
         if not self.log_is_read:
             return None
         if self.by_number:
@@ -83,7 +83,7 @@ class KnownSink:
         return None if query_id is None else self.newest.get(query_id, -1)
 
     def id_of(self, batch: int | None) -> str | None:
-        """The query that wrote the last batches, where only one can have."""
+        """Return the query that wrote the last batches, if only one is possible."""
         if not self.by_query or batch is None:
             return None
         near = [name for name, newest in self.newest.items() if newest in (batch - 1, batch)]
@@ -93,7 +93,7 @@ class KnownSink:
 def known_sink(
     note: Mapping[str, Any] | None, given: tuple[str, Files] | None, opened: Any
 ) -> KnownSink:
-    """`given`: the place that the user named; else the notes of the last start tell."""
+    """Read the sink's log; `given` is the user's location, else the last start's notes name it."""
     noted = sink_of(note)
     complete = str((note or {}).get("output_mode")).lower() == "complete"
     remembers = noted is not None and (goes_by_query(noted.kind) or goes_by_number(noted.kind))

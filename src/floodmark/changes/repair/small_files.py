@@ -6,8 +6,16 @@ from floodmark.changes.repair.batch_numbers import use_numbers_again
 from floodmark.changes.repair.state_files import sink_may_have
 from floodmark.changes.repair.working_copy import CHANGES, WorkingCopy
 from floodmark.checkpoint.checksums.sidefiles import agrees, is_itself_damaged, side_file_of
-from floodmark.checkpoint.evidence import log_entry, main_file, side_file
-from floodmark.checkpoint.layout import COMMITS, OFFSETS, STATE
+from floodmark.checkpoint.evidence import log_entry
+from floodmark.checkpoint.layout import (
+    CHECKSUM,
+    COMMITS,
+    OFFSETS,
+    STATE,
+    checksum_file,
+    main_file,
+    side_file,
+)
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.rules.mend import Mend
 
@@ -15,14 +23,14 @@ _ONE_BIT = "as it was: its side file tells which bit flipped"
 
 
 def cure(work: WorkingCopy) -> bool:
-    """Puts flipped bits back, where the side file tells which they were."""
+    """Restore flipped bits, if the side file shows which ones flipped."""
     for path, data in work.evidence.cures.items():
         work.write(path, data, _ONE_BIT)
     return bool(work.evidence.cures)
 
 
 def tidy(work: WorkingCopy) -> bool:
-    """What was left over by a crash, or by whoever removed the file it belonged to."""
+    """Remove leftovers of a crash, or of somebody who removed the main file."""
     done = False
     if work.found(Mend.LEFTOVERS):
         for file in work.evidence.leftovers:
@@ -41,7 +49,7 @@ def tidy(work: WorkingCopy) -> bool:
 
 
 def forget_lost_batch(work: WorkingCopy, side: str) -> None:
-    """An entry whose side file is left was planned once: the sink may have that number."""
+    """Handle a side file without its entry: the batch was planned, so a sink may have it."""
     entry = log_entry(main_file(side) or "")
     latest = work.checkpoint.latest_batch
     if entry is None or entry[0] != OFFSETS or entry[1] != (-1 if latest is None else latest) + 1:
@@ -71,16 +79,16 @@ def side_files(work: WorkingCopy) -> bool:
 
 
 def checksums(work: WorkingCopy) -> bool:
-    """Spark's own `<file>.crc` where it, and not the file, is wrong: without one Spark warns."""
+    """Remove Spark's own `<file>.crc` if it is wrong and the file is right; Spark then warns."""
     done = False
     evidence = work.evidence
     for finding in work.found(Mend.CHECKSUM):
         path = finding.path
-        if path.endswith(".crc"):
+        if path.endswith(CHECKSUM):
             work.remove(path, "a checksum that cannot be read: without it Spark only warns")
             done = True
         elif path not in evidence.faults and _vouched_for(work, path):
-            work.remove(f"{path}.crc", f"it is wrong: Hadoop's checksums vouch for {path}")
+            work.remove(checksum_file(path), f"it is wrong: Hadoop's checksums vouch for {path}")
             done = True
     return done
 

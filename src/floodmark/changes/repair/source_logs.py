@@ -1,4 +1,4 @@
-"""Repairs what sources keep for themselves: the list of seen files and the start."""
+"""Repairs the sources' own files: the list of seen files and the start."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RATE_STEP_MS = 1000
 
 
 def seen_files(work: WorkingCopy) -> bool:
-    """Entries of a file source's log that are gone or torn."""
+    """Replace entries of a file source's log that are gone or torn."""
     lists = [seen_list(work, source, last) for source, last in _file_sources(work)]
     broken = [seen for seen in lists if seen.lost]
     if not broken:
@@ -43,14 +43,14 @@ def seen_files(work: WorkingCopy) -> bool:
 
 
 def _file_sources(work: WorkingCopy) -> Iterator[tuple[str, int]]:
-    """(source, the entry of its list that the newest batch ends with)."""
+    """Yield each source with the entry of its list with which the newest batch ends."""
     newest = max(work.evidence.positions, default=None)
     if newest is not None:
         yield from _ends(work, newest).items()
 
 
 def _ends(work: WorkingCopy, batch: int) -> dict[str, int]:
-    """File source → the entry of its list that a batch ends with."""
+    """Return, for each file source, the entry of its list with which a batch ends."""
     found = {}
     for place in file_sources(work.evidence, batch):
         with contextlib.suppress(MalformedFile):
@@ -59,8 +59,8 @@ def _ends(work: WorkingCopy, batch: int) -> dict[str, int]:
 
 
 def _batch_before(work: WorkingCopy, broken: list[SeenList]) -> int | None:
-    """The newest whole batch that needs none of the lost entries, if going there is the smaller
-    harm: where nothing committed is left behind, or where a state would take files twice.
+    """Return the newest whole batch that needs none of the lost entries, if going back does less
+    harm: where no commit is lost by it, or where a state would count files twice.
     """
     checkpoint = work.checkpoint
     if not checkpoint.commit_ids:
@@ -77,12 +77,12 @@ def _batch_before(work: WorkingCopy, broken: list[SeenList]) -> int | None:
 
 
 def _go_back(work: WorkingCopy, broken: list[SeenList], batch: int) -> bool:
-    """Without the entries that later batches took, their files are new, and read once more."""
+    """Go back, and remove the entries of later batches, so that their files are read again."""
     ends = _ends(work, batch)
     if not go_back(work, batch, same_range=False):
         return False
     for seen in broken:
-        # Where the entry is gone, its checksums may be left: they would block the new one.
+        # Checksums of an entry that is gone would block the new entry.
         for name in {*seen.names, *map(str, seen.lost)}:
             number = log_id(name)
             if number is not None and number > ends.get(seen.source, -1):
@@ -101,7 +101,7 @@ def _write_entry(work: WorkingCopy, seen: SeenList, entry: int) -> None:
 
 
 def _say_what_it_means(work: WorkingCopy, seen: SeenList) -> None:
-    """Counted by the files that still lie in the input folder and that no entry names."""
+    """Report the risk, counted by the files in the input folder that no entry names."""
     source = seen.source
     mended = seen_list(work, source, max(seen.lost))
     repeat = Repeat(source, "files", unlisted(work, mended), (), STREAM)
@@ -118,7 +118,7 @@ def _say_what_it_means(work: WorkingCopy, seen: SeenList) -> None:
 def _with_earlier(
     work: WorkingCopy, seen: SeenList, entry: int, own: tuple[SourceFile, ...]
 ) -> tuple[SourceFile, ...]:
-    """A compaction holds everything before it, which may still lie there entry by entry."""
+    """Add earlier files to a compaction, if their own entries still exist."""
     told = {file.text: file for file in own}
     for name in seen.names:
         number = log_id(name)
@@ -128,8 +128,8 @@ def _with_earlier(
 
 
 def start_files(work: WorkingCopy) -> bool:
-    """Where a source began. Kafka reads it only while no batch is planned; a rate source counts
-    its seconds from it, and what it counted tells when that was.
+    """Restore the file that says where a source began. Kafka reads it only while no batch is
+    planned; a rate source counts its seconds from it, so its offsets show the start.
     """
     done = False
     begun = {one.id for one in work.checkpoint.sources if about(one).begins_once}
@@ -152,7 +152,7 @@ def start_files(work: WorkingCopy) -> bool:
 
 
 def start_snapshots(work: WorkingCopy) -> bool:
-    """Where an Iceberg source began: the snapshot in which it stands serves as well."""
+    """Restore the start of an Iceberg source: its present snapshot serves as well."""
     batch = work.evidence.begins_after
     positions = () if batch is None else work.evidence.positions.get(batch, ())
     standing = {one.id: one for one in positions if one.offset is not None}

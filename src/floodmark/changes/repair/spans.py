@@ -16,7 +16,7 @@ from floodmark.errors import FloodmarkError
 
 
 def repeats_of(work: WorkingCopy, after: int, spent: Sequence[int]) -> tuple[Repeat, ...]:
-    """What a sink gets again that has the batches `spent`, the last ones after `after`."""
+    """Return what a sink gets again if it has the batches `spent`, the last ones after `after`."""
     positions = work.evidence.positions
     until = spent[-1]
     known = [batch for batch in positions if batch <= until]
@@ -32,7 +32,7 @@ def repeats_of(work: WorkingCopy, after: int, spent: Sequence[int]) -> tuple[Rep
 
 
 def in_words(repeats: Sequence[Repeat]) -> str:
-    """` (12 records of source 0)`."""
+    """Return text such as ` (12 records of source 0)`."""
     counted = [repeat.words for repeat in repeats]
     return f" ({', '.join(counted)})" if counted else ""
 
@@ -40,7 +40,7 @@ def in_words(repeats: Sequence[Repeat]) -> str:
 def _count(
     work: WorkingCopy, begun: SourceOffset | None, ended: SourceOffset, after: int, is_end: bool
 ) -> tuple[str, int | None]:
-    """`is_end` is False where the entry of the last batch is lost: `ended` is an earlier one's."""
+    """Count a source; `is_end` is False where the last batch's entry is lost."""
     kind, first = about(ended), after < 0
     try:
         if kind.lists_files and (first or (begun and begun.offset is not None)):
@@ -70,7 +70,7 @@ def _files(
     end = parse_log_offset(ended.offset)
     seen = seen_list(work, ended.id, end)
     if not is_end:
-        # The list is written before the batch's entry: what stands behind was planned by it.
+        # The list is written before the batch's entry: later entries were planned by that batch.
         end = max([end, work.evidence.seen_files.get(ended.id, end), *seen.lost])
     count = len(files_between(seen.files, after, end))
     lowest = -1 if after is None else after

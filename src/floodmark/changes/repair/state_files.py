@@ -6,9 +6,7 @@ from floodmark.changes.repair.working_copy import WorkingCopy
 
 
 def pass_over(work: WorkingCopy) -> bool:
-    """Where the next start's state can be rebuilt without them, damaged files only stand in
-    the way.
-    """
+    """Remove damaged files if the next start's state can be rebuilt without them."""
     evidence = work.evidence
     next_batch = evidence.next_batch
     if not evidence.unusable or next_batch is None or not evidence.is_whole(next_batch):
@@ -26,9 +24,9 @@ def pass_over(work: WorkingCopy) -> bool:
 
 
 def unfinished_and_damaged(work: WorkingCopy) -> bool:
-    """The in-flight batch has left its state, some of it damaged, and the sink may have it.
+    """Whether the in-flight batch left a damaged state, and the sink may have the batch.
 
-    A sink that has a batch does not compute it again: nobody would write that state anew.
+    A sink that has a batch does not compute it again, so its state would be missing.
     """
     batch = work.checkpoint.in_flight_batch
     if batch is None or not sink_may_have(work, batch):
@@ -41,7 +39,7 @@ def unfinished_and_damaged(work: WorkingCopy) -> bool:
 
 
 def sink_may_have(work: WorkingCopy, batch: int) -> bool:
-    """A sink gets a batch only when every store has written its state."""
+    """Whether the sink may have a batch: it gets one only after every store wrote its state."""
     checkpoint = work.checkpoint
     if not work.sink.may_have(checkpoint.query_id, batch):
         return False

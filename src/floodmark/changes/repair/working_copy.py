@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from floodmark.changes.carry.checkpoint_files import sidecar, with_checksums
+from floodmark.changes.carry.checkpoint_files import with_checksums
+from floodmark.changes.plan.steps import Step
 from floodmark.changes.repair.sink import KnownSink
-from floodmark.changes.steps import Step
 from floodmark.checkpoint.checksums.sidefiles import agrees
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.layout import FileInfo
+from floodmark.checkpoint.layout import FileInfo, side_file
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import CannotRead
@@ -27,7 +27,7 @@ from floodmark.storage.overlay import Overlay
 from floodmark.storage.repository import Stored
 
 Doctor = Callable[[Files, bool], tuple[Evidence, tuple[Finding, ...]]]
-"""Looks at a checkpoint; True: reads its state, too."""
+"""Examines a checkpoint; True: also reads its state."""
 REPEATS, CHANGES, SAME_QUERY = "repeats", "changed-files", "unchanged-query"
 SINK, STREAM = "sink", "stream"
 _REPLACED = "the checksum of what is replaced"
@@ -39,15 +39,15 @@ _NOT_COUNTED = (
 
 @dataclass(frozen=True)
 class Repeat:
-    """What is read a second time, of one source."""
+    """The part of one source that is read a second time."""
 
     source: str
     unit: str
     """`records`, `files`, Delta's `versions`, or a rate source's `seconds`."""
     at_most: int | None
-    """None where nothing that is left can tell."""
+    """The highest possible number; None: unknown."""
     batches: tuple[int, ...]
-    """The batches that took it the first time; empty where only the source's list knew."""
+    """The batches that first read it; empty where only the source's list knew."""
     reaches: str
     """`sink`: a sink that has those batches gets it again, and the state has it once.
     `stream`: the state takes it again, too."""
@@ -66,7 +66,7 @@ class Emitted:
 
     batches: tuple[int, ...]
     rows: int | None
-    """None where nobody has counted it."""
+    """The number of rows; None: nobody has counted them."""
 
     @property
     def words(self) -> str:
@@ -77,7 +77,7 @@ class Emitted:
 
 @dataclass(frozen=True)
 class Risk:
-    """What the user has to accept by name before a repair is carried out."""
+    """A risk that the user must accept by name before a repair is executed."""
 
     name: str
     words: str
@@ -85,7 +85,7 @@ class Risk:
     emitted: Emitted | None = None
 
     def covers(self, other: Risk) -> bool:
-        """True where this risk includes another: it goes back further."""
+        """Whether this risk includes another one, because it goes back further."""
         return bool(other.repeats) and all(
             any(
                 old.batches
@@ -106,7 +106,7 @@ class WorkingCopy:
         read_data: bool,
         opened: Callable[[str], Files],
     ) -> None:
-        """`opened`: gives a folder elsewhere, as that of the input."""
+        """Make a copy; `opened` opens another folder, such as the input folder."""
         self.files = Overlay(files)
         self.sink = sink
         self.opened = opened
@@ -121,11 +121,11 @@ class WorkingCopy:
         self.look()
 
     def look(self) -> None:
-        """Asks the doctor again about the checkpoint as it would be now."""
+        """Let the doctor examine the checkpoint again as the repairs would leave it."""
         self.evidence, self.findings = self._doctor(self.files, self.read_data)
 
     def refuse_not_given(self) -> None:
-        """A file that storage kept back looks like a lost one, and would be repaired as such."""
+        """Refuse if the storage did not give a file, as it would look like a lost one."""
         for error in self.files.not_given:
             raise CannotRead(
                 f"{error.what}: nothing was planned, for it may be whole",
@@ -143,7 +143,7 @@ class WorkingCopy:
         return {file.path: file for file in self._before.list().files}
 
     def found(self, *mends: Mend, errors: bool = False) -> list[Finding]:
-        """The findings whose rule offers one of these mends."""
+        """Return the findings whose rule offers one of these mends."""
         return [
             item
             for item in self.findings
@@ -158,7 +158,7 @@ class WorkingCopy:
     def write(self, path: str, data: bytes, why: str) -> None:
         self.files.write(RelativePath(path), data)
         self.reasons[path] = why
-        side = sidecar(path)
+        side = side_file(path)
         if self.has(side) and not agrees(self.files.read(RelativePath(side)), data):
             self._drop(side, _REPLACED)
 
@@ -167,7 +167,7 @@ class WorkingCopy:
         self.restored[stored.path] = stored
 
     def remove(self, path: str, why: str) -> None:
-        """The file with its checksums."""
+        """Remove a file with its checksums."""
         for name in with_checksums(path, self.before):
             if self.has(name):
                 self._drop(name, why)
@@ -179,7 +179,7 @@ class WorkingCopy:
 
     @property
     def keeps_state(self) -> bool:
-        """It has state, or the note of the last start tells of state that is gone."""
+        """Whether the query has state, or the last start's note names state that is gone."""
         return bool(self.checkpoint.state_operators or self.found(Mend.LOST_STATE))
 
     def risk(

@@ -15,10 +15,11 @@ from floodmark.connectors.delta.table_log import is_delta_table
 from floodmark.connectors.files.file_log import SINK_LOG
 from floodmark.connectors.iceberg.sink import is_iceberg_table, remembered_by_name
 from floodmark.connectors.iceberg.table import is_name
-from floodmark.connectors.kafka.live import SERVERS, cluster_bounds
+from floodmark.connectors.kafka.live import cluster_bounds
+from floodmark.connectors.kafka.offset import SERVERS
 from floodmark.connectors.live import Open, SourceToAsk, ask_sources
 from floodmark.connectors.registry import about
-from floodmark.connectors.sinks import ICEBERG_SINK
+from floodmark.connectors.sink_memory import ICEBERG_SINK
 from floodmark.connectors.source import SourceOffset
 from floodmark.errors import CannotRead, NoAnswer, WrongUse
 from floodmark.storage.files import Files
@@ -31,7 +32,7 @@ def ask(
     places: SourcePlaces,
     opened: Open,
 ) -> LiveAnswers:
-    """Every answer. A source that does not answer is reported, and stops nothing."""
+    """Return all answers; a source that does not answer is reported and stops nothing."""
     asked = [
         SourceToAsk(source, _with_places(source_options(note, source.id), places))
         for source in _known(evidence)
@@ -44,7 +45,7 @@ def ask(
 
 
 def ask_table(files: Files, evidence: Evidence, table: str, opened: Open) -> LiveAnswers:
-    """The answer of one table that the user has named, and of nothing else."""
+    """Ask only the one table that the user has named."""
     of_tables = [one for one in _known(evidence) if about(one).asked_with == DELTA.asked_with]
     asked = [SourceToAsk(source, {"path": table}) for source in of_tables]
     if not asked:
@@ -61,7 +62,7 @@ def _known(evidence: Evidence) -> tuple[SourceOffset, ...]:
 
 
 def _with_places(options: dict[str, str], places: SourcePlaces) -> dict[str, str]:
-    """What the user names replaces what a note names."""
+    """Replace the note's locations by those that the user names."""
     if places.bootstrap_servers:
         options[SERVERS] = places.bootstrap_servers
     if places.table:

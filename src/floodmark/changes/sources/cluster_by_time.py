@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from floodmark.connectors.kafka.live import Cluster
 
 Found = tuple[tuple[tuple[str, str], ...], tuple[str, ...]]
-"""source → offset, and notes for the plan."""
+"""The offset for each source, and notes for the plan."""
 
 
 def by_record_time(
@@ -70,7 +70,7 @@ def by_batch_time(
     options: UpgradeOptions,
     noted: str | None = None,
 ) -> Found:
-    """Without the old cluster only the time of the batch is known; unread records may be older."""
+    """Use the time of the batch, without the old cluster; unread records may be older."""
     if entry.metadata is None:
         raise WrongUse(
             f"--by-time: batch {batch} has no time",
@@ -90,9 +90,10 @@ def by_batch_time(
     if SKIPS not in options.accept:
         raise WouldLose(
             "--by-time: the times of the records are not known, only that of the batch",
-            f"Batch {batch} was planned at {moment(time_ms)}. Records that were older then and not "
-            "read yet, as of a stream that lags, would be left out.",
-            "Name the cluster that the stream has read, and it is asked: --old-kafka "
+            f"Batch {batch} was planned at {moment(time_ms)}. Older records that were not read "
+            f"yet, "
+            "as in a stream that lags, would be left out.",
+            "To ask the cluster that the stream has read: --old-kafka "
             f"{'HOST:PORT' if noted is None else shlex.quote(shown(noted))}. Or accept it by name: "
             f"--accept {SKIPS}.",
         )

@@ -1,8 +1,7 @@
 """Finds the positions of the sources at a time before the checkpoint's oldest log entry.
 
 Kafka has an index of its records by time, a Delta table has the times of its versions, and an
-Iceberg table those of its snapshots. Only
-a stream without state can go back so far.
+Iceberg table those of its snapshots. Only a stream without state can go back so far.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from floodmark.checkpoint.text import moment
 from floodmark.connectors.live import PlaceAtTime, SourceToAsk, TimeQuestion, live_of
 from floodmark.connectors.source import SourceOffset
 from floodmark.errors import NoAnswer, WouldLose
-from floodmark.storage.noted_places import opener
-from floodmark.storage.start_notes import latest_note
+from floodmark.storage.last_start import latest_note
+from floodmark.storage.untrusted_places import opener
 
 
 @dataclass(frozen=True)
 class SourcesToAsk:
-    """Which sources to ask. A note may name a table; a broker only the user can name."""
+    """The sources to ask; a note may name a table, but only the user can name a broker."""
 
     kafka: str | None = None
     table: str | None = None
@@ -39,12 +38,12 @@ class SourcesToAsk:
 @dataclass(frozen=True)
 class Past:
     offsets: Mapping[str, str]
-    """source → the offset's text."""
+    """The offset's text for each source."""
     reach: Reach
 
 
 def offsets_at(origin: Origin, time_ms: int, whom: SourcesToAsk) -> Past:
-    """The position of every source at that time, as the sources themselves say."""
+    """Return the position of every source at that time, as the sources themselves say."""
     checkpoint = origin.checkpoint
     _refuse_state(checkpoint, time_ms)
     batch = checkpoint.committed_batch
@@ -84,7 +83,7 @@ def _place(
             f"--to-time: the log holds no batch of {moment(time_ms)} any more, and source "
             f"{source.id} ({source.kind}) cannot be asked where it stood then",
             "Kafka has an index by time, Delta and Iceberg a history; other sources have neither.",
-            "Choose a time that `floodmark batches` shows, or give offsets: --to-offsets FILE.",
+            "Choose a time that `floodmark batches CP` shows, or give offsets: --to-offsets FILE.",
         )
     opened = opener([root, whom.table], whom.storage)
     return live.place_at(TimeQuestion(SourceToAsk(source, options), time_ms, whom.places, opened))

@@ -1,6 +1,6 @@
-"""Finds input that a stream would have to read again and cannot: files that are gone.
+"""Finds input that a stream would have to read again but cannot, because files are gone.
 
-Spark goes on without them and reports nothing; the state then lacks their records.
+Spark ignores missing files and reports nothing; the state then lacks their records.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from floodmark.storage.files import Files
 
 Opened = Callable[[str], Files]
 _NAMED = 3
-THEN = "Spark then goes on without them, and says nothing."
+THEN = "Spark then goes on without them, and reports nothing."
 
 
 def require_input(
     origin: Origin, request: UpgradeOptions, course: ResumePoint, opened: Opened
 ) -> tuple[str, ...]:
-    """Checks that input files of batches that are planned again are there; notes for the plan."""
+    """Check that input files of batches that are planned again are there; return notes."""
     if request.without_state:
         _require_no_own_files(origin.checkpoint, request.accept)
     if course.after == course.highest or course.in_flight is not None:
@@ -50,10 +50,10 @@ def gone_input(
     kafka_asked: bool = False,
     ends: OffsetEntry | None = None,
 ) -> Reach:
-    """What of the seen files after these offsets is gone; None: after the very beginning.
+    """Return the seen files after these offsets that are gone; None: from the beginning.
 
-    `ends` is where reading stops; None: with the last file that was seen. Sources that keep no
-    list of files are not asked here; that is said.
+    `ends` is where reading stops; None: at the last file that was seen. Sources without a list of
+    files are not asked here, and the result says so.
     """
     doubts = list(_not_read_again(checkpoint))
     lost: list[str] = []
@@ -74,7 +74,7 @@ def gone_input(
 
 
 def _not_read_again(checkpoint: Checkpoint) -> Iterator[str]:
-    """Sources that may not read again: their own files or servers remember what they have seen."""
+    """Yield sources that may not read again, as their own files or servers know what was read."""
     for source in checkpoint.sources:
         if about(source).lists_files:
             continue
@@ -89,7 +89,7 @@ def _not_read_again(checkpoint: Checkpoint) -> Iterator[str]:
 
 
 def _require_no_own_files(checkpoint: Checkpoint, accept: Collection[str]) -> None:
-    """A stream that begins with batch 0 leaves them behind, and with them what was read."""
+    """Refuse sources with files of their own, which a stream from batch 0 leaves behind."""
     if OUT_OF_REACH in accept:
         return
     for source in checkpoint.sources:
@@ -98,8 +98,9 @@ def _require_no_own_files(checkpoint: Checkpoint, accept: Collection[str]) -> No
             raise WouldLose(
                 f"--without-state: source {source.id} ({source.kind}) keeps files of its own, such "
                 f"as {own}",
-                "They say what it has read, and stay behind: it would begin as the code says, and "
-                "read all of it again, or leave out what is not read yet.",
+                "These files say what it has read, but they stay behind: it would begin as the "
+                "code says, and "
+                "read all of it again, or leave out unread input.",
                 f"Keep the state, or accept it by name: --accept {OUT_OF_REACH}.",
             )
 
@@ -110,7 +111,7 @@ def _own_file(checkpoint: Checkpoint, source: SourceOffset) -> str | None:
 
 
 def _is_own(path: str, folder: str) -> bool:
-    """False for start positions, schemas and shards of any kind: the kind may be mistaken."""
+    """Whether a file is the source's own, and not a start position, schema or shard of any kind."""
     if not path.startswith(folder):
         return False
     rest = path[len(folder) :]
@@ -143,13 +144,13 @@ def _file_sources(checkpoint: Checkpoint, begins: OffsetEntry | None) -> Mapping
 
 
 def _log_position(entry: OffsetEntry | None, source: str) -> int | None:
-    """Up to which entry of its own log a file source stands."""
+    """Return the entry of its own log at which a file source stands."""
     text = entry.of(source) if entry is not None else None
     return None if text is None else parse_log_offset(parse_offset_text(text))
 
 
 def _gone(files: Iterable[SourceFile], opened: Opened) -> tuple[list[str], str]:
-    """The files that are gone, and a folder that cannot be asked."""
+    """Return the files that are gone, and a folder that cannot be listed."""
     by_folder: dict[str, list[str]] = {}
     for file in files:
         folder, _, name = file.readable_path.rpartition("/")

@@ -1,7 +1,7 @@
 """Asks a Kafka cluster whether it still has the records after a checkpoint's offsets.
 
-After retention, in a topic that was made again, or in another cluster, the offsets point at
-nothing or at other records.
+After retention, in a recreated topic, or in another cluster, the offsets point at nothing or at
+other records.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from floodmark.changes.sources.out_of_reach import Reach, require_reach
 from floodmark.checkpoint.live_answers import Bounds
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.connectors.kafka.live import Cluster
-from floodmark.connectors.kafka.offset import parse_kafka_offset
+from floodmark.connectors.kafka.offset import SERVERS, parse_kafka_offset
 from floodmark.connectors.kafka.reach import Topics, added_partitions, shortfalls
 from floodmark.connectors.registry import about
 from floodmark.connectors.source import SourceOffset
 from floodmark.errors import WrongUse
-from floodmark.storage.start_notes import latest_note
+from floodmark.storage.last_start import latest_note
 
 Notes = tuple[str, ...]
 
@@ -34,11 +34,10 @@ class KafkaAnswer:
 
 
 def ask_for_upgrade(origin: Origin, request: UpgradeOptions) -> KafkaAnswer:
-    """The cluster that the user names, if any; the last start's cluster is proposed to them."""
+    """Ask the cluster that the user names, if any; propose the last start's cluster."""
     note = latest_note(origin.files) or {}
     servers = (
-        noted_options(note, number).get("kafka.bootstrap.servers")
-        for number in range(len(origin.checkpoint.sources))
+        noted_options(note, number).get(SERVERS) for number in range(len(origin.checkpoint.sources))
     )
     return ask_kafka(origin.checkpoint, request, next(filter(None, servers), None))
 
@@ -46,10 +45,10 @@ def ask_for_upgrade(origin: Origin, request: UpgradeOptions) -> KafkaAnswer:
 def ask_kafka(
     checkpoint: Checkpoint, request: UpgradeOptions, noted: str | None = None
 ) -> KafkaAnswer:
-    """The request, with offsets of the new cluster where --by-time asks for them, and notes.
+    """Return the request, with the new cluster's offsets for --by-time, and notes.
 
-    `noted` is the cluster of the last start. It is proposed and not asked, because anybody may
-    have written the note.
+    `noted` is the cluster of the last start. Floodmark proposes it but does not ask it, as anybody
+    may have written the note.
     """
     bootstrap = request.kafka
     if bootstrap is None:
@@ -57,7 +56,7 @@ def ask_kafka(
             raise WrongUse("--by-time asks a cluster", do="Name it: --kafka HOST:PORT.")
         return KafkaAnswer(request, ())
     if request.by_time:
-        # The planned range is one of the old cluster's offsets: it cannot be run again.
+        # The planned range has the old cluster's offsets, so it cannot run again.
         request = replace(request, drop_in_flight=True)
     course = choose_resume_point(checkpoint, request)
     batch = course.after if course.after is not None else course.in_flight
@@ -105,7 +104,7 @@ def _out_of_reach(request: UpgradeOptions, sources: list[SourceOffset], cluster:
 
 
 def ask_reach(sources: Sequence[SourceOffset], bootstrap: str, accept: Sequence[str]) -> Notes:
-    """Checks that the cluster still has the records after these offsets."""
+    """Check that the cluster still has the records after these offsets."""
     kafka = [source for source in sources if about(source).has_topics]
     if not kafka:
         raise no_kafka()
@@ -141,7 +140,7 @@ def reach_of(sources: Sequence[Topics], cluster: Cluster) -> Reach:
 
 
 def reach(offsets: Topics, bounds: Mapping[str, Mapping[int, Bounds]]) -> Reach:
-    """The records after these offsets that the cluster no longer has. Pure."""
+    """Return the records after these offsets that the cluster no longer has. Pure."""
     found = tuple(shortfalls(offsets, bounds))
     notes = (
         f"{topic} has new partitions ({', '.join(map(str, partitions))}): Spark reads them from "

@@ -1,4 +1,4 @@
-"""Refuses to go on without records that a source no longer has, unless the user accepts it."""
+"""Refuses to continue without records that a source no longer has, unless the user accepts it."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ ANOTHER_QUERY = "another-query"
 REPEATS, SKIPS, LOSES = "repeats", "skips", "loses"
 NAMES = (OUT_OF_REACH, ANOTHER_QUERY, REPEATS, SKIPS, LOSES, MAYBE_RUNNING)
 OTHER_SOURCES = ("source-count-changed", "source-place-changed", "sources-reordered")
-"""Rules of `check` whose silent changes `upgrade --app` takes where they are accepted."""
+"""Rules of `check` whose silent changes `upgrade --app` allows if they are accepted."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """What a source still has of the records after a checkpoint's offsets."""
+    """The records after a checkpoint's offsets that a source no longer has."""
 
     lost: tuple[str, ...]
-    """In words: records or partitions that are out of reach."""
+    """Sentences about records or partitions that are out of reach."""
     notes: tuple[str, ...]
     records: int = 0
-    """How many records that is, as far as it can be counted."""
+    """The number of these records, as far as it can be counted."""
     then: str = "Spark then stops, unless the source has failOnDataLoss=false."
-    """What Spark does if the user accepts it."""
+    """Spark's behaviour if the user accepts this."""
     certain: bool = True
-    """False: nobody has looked whether the source still has them."""
+    """False: nobody has checked whether the source still has them."""
 
 
 def accepted(names: Sequence[str], more: Sequence[str] = ()) -> tuple[str, ...]:
-    """The accepted names. An unknown name is refused: it would accept nothing."""
+    """Return the accepted names; refuse an unknown name, which would accept nothing."""
     known = (*NAMES, *more)
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -43,7 +43,7 @@ def accepted(names: Sequence[str], more: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def require_reach(found: Reach, accept: Collection[str], sound: str = "") -> tuple[str, ...]:
-    """Notes for the plan. Refuses if records are out of reach and the user has not accepted it."""
+    """Return notes for the plan; refuse if records are out of reach and that is not accepted."""
     if not found.lost:
         return (*found.notes, *([sound] if sound else []))
     if OUT_OF_REACH not in accept:

@@ -1,6 +1,6 @@
 """Finds where a rewind goes: to a batch, to given offsets, or to a time.
 
-A time is looked up in the log. Where the log does not reach so far, the sources are asked.
+The log shows a time's batch. Where the log does not go back so far, the sources are asked.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from floodmark.changes.carry.given_offsets import parse_given
 from floodmark.changes.carry.origin import Origin
+from floodmark.changes.plan.saved import bytes_of
 from floodmark.changes.planners.rewind import (
     RewindOptions,
     RewindTarget,
@@ -17,7 +18,6 @@ from floodmark.changes.planners.rewind import (
     to_batch,
     to_offsets,
 )
-from floodmark.changes.saved_plan import bytes_of
 from floodmark.changes.sources.earlier_positions import SourcesToAsk, offsets_at
 from floodmark.changes.sources.kafka_cluster import ask_reach
 from floodmark.changes.sources.out_of_reach import require_reach
@@ -40,14 +40,14 @@ def require_one_target(options: RewindOptions) -> None:
 def rewind_target(
     origin: Origin, options: RewindOptions, sources: SourcesToAsk, sink_ahead: bool
 ) -> RewindTarget:
-    """`sink_ahead`: the file sink's log has batches that the checkpoint does not have."""
+    """Find the target; `sink_ahead`: the file sink's log has batches that the checkpoint lacks."""
     if options.batch is None or options.kafka is not None:
-        # By time and by offsets the kind decides whom to ask, and what is skipped or repeated.
+        # For times and offsets, the kind decides whom to ask, and what is skipped or repeated.
         refuse_disputed(origin.checkpoint, "rewind")
     target = _target(origin, options, sources, sink_ahead)
     if options.kafka is None:
         disputed = origin.checkpoint.disputed.items()
-        said = (f"Nothing tells which kind source {one} is. {why}" for one, why in disputed)
+        said = (f"The kind of source {one} is not known. {why}" for one, why in disputed)
         return replace(target, notes=(*target.notes, *said))
     offsets = [origin.checkpoint.understood(*one) for one in target.entry.offsets]
     left = ask_reach(offsets, options.kafka, options.accept)

@@ -1,4 +1,4 @@
-"""A plan in a few lines, as Python shows it; the command line has more room."""
+"""Formats a plan in a few lines, for Python; the command line shows more."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def change_text(plan: Plan, executed: bool, words: str) -> list[str]:
 def change_rows(
     plan: Plan, executed: bool, words: str
 ) -> tuple[list[tuple[str, str, str]], list[str]]:
-    """The same for a notebook: the steps as rows, and the sentences after them."""
+    """Return the same for a notebook: the steps as rows, and the sentences after them."""
     rows = list(_grouped(plan))
     return rows, change_text(plan, executed, words)[1 + len(rows) :]
 

@@ -1,8 +1,8 @@
-"""Reads a plan out of JSON that anybody may have written: a saved file, or a journal.
+"""Reads a plan from JSON that anybody may have written: a saved file, or a journal.
 
-A digest tells that a plan was edited by hand, and is no signature: whoever writes a plan can
-write its digest. So every field is checked for what it may be, and every path of a step becomes a
-`RelativePath`. A step of a sink touches nothing but the file sink's log.
+A digest shows that somebody edited a plan, but it is no signature: whoever writes a plan can write
+its digest. So every field is checked for its allowed values, and every path of a step becomes a
+`RelativePath`. A step for a sink changes only the file sink's log.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from floodmark.changes.plan import (
     Precondition,
     digest_of,
 )
-from floodmark.changes.steps import (
+from floodmark.changes.plan.steps import (
     OPERATIONS,
     SINK,
     TARGET,
@@ -53,15 +53,15 @@ _VERBS = frozenset(
 _OPERATOR = re.compile(rf"{STATE}/\d{{1,9}}")
 _LARGEST = 2**63
 _DEEPEST = 100
-"""What is nested deeper than any plan would end whoever walks it."""
+"""A limit, as walking a deeply nested value would end the process."""
 
 
 class _Odd(Exception):
-    """What is not as a plan has it."""
+    """Says what is wrong with a value that no plan has."""
 
 
 def parse_plan(data: bytes, origin: str = "plan") -> Plan:
-    """A saved plan; refuses one that was edited, or that another release made."""
+    """Parse a saved plan; refuse one that was edited, or that another release made."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -79,15 +79,15 @@ def plan_from_json(value: Any, origin: str = "plan") -> Plan:
     made_by = value.get("made_by")
     if made_by != RELEASE or value.get("format") != FORMAT:
         raise EditedPlan(
-            f"{origin}: floodmark {shown(made_by)} made this plan, and this is {RELEASE}",
-            "Releases may differ in what a step means.",
-            "Plan again with this release, or carry it out with that one.",
+            f"{origin}: floodmark {shown(made_by)} made this plan, but this is {RELEASE}",
+            "A step may mean something else in another release.",
+            "Plan again with this release, or execute it with that one.",
         )
     if value.get("digest") != _digest(value):
         raise EditedPlan(
             f"{origin}: the plan was changed after it was made",
-            "Its digest does not fit its content, so what it would do was never checked.",
-            "Plan again, with the options that give what you want.",
+            "Its digest does not fit its content, so nobody has checked what it would do.",
+            "Plan again with the options that you need.",
         )
     try:
         _need(_is_shallow(value), "values are nested deeper than in any plan")
@@ -96,7 +96,7 @@ def plan_from_json(value: Any, origin: str = "plan") -> Plan:
         raise EditedPlan(
             f"{origin}: the plan leads out of its place: {error.what}",
             error.why,
-            "Nothing was changed. No command makes such a plan: do not trust where it came from.",
+            "Nothing was changed. No command makes such a plan: do not trust its source.",
         ) from None
     except MalformedFile as error:
         raise EditedPlan(
@@ -255,7 +255,7 @@ def _text(value: Any) -> str:
 
 
 def _is_text(value: Any) -> bool:
-    """False for half of a surrogate pair as well, which no file can hold."""
+    """Whether a value is text; half of a surrogate pair is not, as no file can hold it."""
     if not isinstance(value, str):
         return False
     try:
@@ -266,7 +266,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_whole_place(text: Any) -> bool:
-    """Not one that depends on the folder that the command is given in. A sink may be missing."""
+    """Whether a location is absolute; a missing sink is allowed."""
     return text is None or (isinstance(text, str) and (text.startswith("/") or ":/" in text))
 
 

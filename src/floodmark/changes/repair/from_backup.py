@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from floodmark.changes.repair.working_copy import WorkingCopy
-from floodmark.checkpoint.evidence import main_file
-from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, STATE
+from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, STATE, main_file
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.files.file_log import COMPACT
 from floodmark.errors import FloodmarkError
@@ -24,7 +23,7 @@ _MOST = 100_000
 
 
 class Backup:
-    """The snapshots of a repository that are of this very stream, newest first."""
+    """The snapshots of a repository that belong to this same stream, newest first."""
 
     def __init__(self, repository: Files, snapshots: Iterable[Snapshot]) -> None:
         self.repository = repository
@@ -50,7 +49,7 @@ class Backup:
         return done
 
     def _is_of(self, work: WorkingCopy, snapshot: Snapshot, stored: dict[str, Stored]) -> bool:
-        """Same query, and every entry that both can read is the same."""
+        """Whether a snapshot has the same query, and the same entries that both can read."""
         query_id = work.checkpoint.query_id
         if METADATA not in work.evidence.faults and query_id not in (None, snapshot.query_id):
             return False
@@ -70,7 +69,7 @@ class Backup:
 
 
 def _wanted(work: WorkingCopy) -> list[str]:
-    """Every file that a finding is about, and those that a state needs and lacks."""
+    """Return every file with a finding, and the files that a state needs but does not have."""
     evidence = work.evidence
     paths = {item.path for item in work.findings}
     paths |= evidence.faults.keys() | evidence.unusable | evidence.disagreeing
@@ -81,7 +80,7 @@ def _wanted(work: WorkingCopy) -> list[str]:
     checkpoint = work.checkpoint
     latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
     if latest is not None and committed is not None:
-        # A file's name may be any number: only so many before the newest are wanted.
+        # A file's name may be any number: only this many before the newest are wanted.
         first = max(latest + 1, committed - _MOST)
         paths |= {f"{OFFSETS}/{batch}" for batch in range(first, committed + 1)}
         first = max(committed + 1, latest - _MOST)

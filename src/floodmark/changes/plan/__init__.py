@@ -1,8 +1,8 @@
-"""A change as data: what will be written, copied and deleted, why, and what must hold first.
+"""Represents a change as data: what is written, copied and deleted, why, and what must hold.
 
-A planner makes a plan; it is printed, saved, compared, and carried out by `apply`. Its
-digest tells a plan that was edited by hand; its fingerprint tells a checkpoint that has
-moved since. Nothing in here touches storage.
+A planner makes a plan, which is printed, saved, compared and executed by `apply`. The digest shows
+that somebody has edited a plan; the fingerprint shows that the checkpoint has moved since. Nothing
+in this module touches storage.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
-from floodmark.changes.steps import Step, step_to_json
+from floodmark.changes.plan.steps import Step, step_to_json
 from floodmark.checkpoint.text import json_text
 from floodmark.errors import WouldLose
 from floodmark.screen import fields_html, fields_text
 from floodmark.wire import to_wire
 
-# The package's own names lead to every layer above; its version is all that is wanted.
+# The package's own names would import every layer above; only the version is needed here.
 RELEASE: str = import_module("floodmark").__version__
 FORMAT = 1
 
@@ -29,9 +29,9 @@ class Precondition:
     """Checked when the plan is made and again when it is carried out."""
 
     name: str
-    """Its name."""
+    """The condition's name."""
     words: str
-    """The same in a sentence."""
+    """The condition as a sentence."""
 
 
 UNCHANGED = "origin-unchanged"
@@ -41,11 +41,11 @@ NOT_IN_USE = "not-in-use"
 NEEDED = "needs_accepted"
 EMPTY = "target-empty"
 FOLDER_MODE = "folder_mode"
-"""restore: the option that says who could read the folder of the snapshot."""
+"""restore: the option that says who could read the snapshot's folder."""
 
 
 def unchanged_and_idle(location: str, standing: str) -> tuple[Precondition, ...]:
-    """The place stands where the plan found it, in words, and no query runs on it."""
+    """Return the conditions: the location stands where the plan found it, and no query runs."""
     return (
         Precondition(UNCHANGED, f"{location} still stands at {standing}"),
         Precondition(NOT_IN_USE, f"no query runs on {location}"),
@@ -54,14 +54,14 @@ def unchanged_and_idle(location: str, standing: str) -> tuple[Precondition, ...]
 
 @dataclass(frozen=True)
 class Consequence:
-    """What the change means for one kind of sink."""
+    """The effect of a change on one kind of sink."""
 
     sink: str
     """The kind of sink."""
     words: str
-    """What happens there, in a sentence."""
+    """A sentence that says what happens there."""
     loses_or_repeats: bool = False
-    """Records are lost or written twice."""
+    """Whether records are lost or written twice."""
     again: tuple[int, int] | None = None
     """The first and the last batch whose records the sink gets a second time."""
     skips: tuple[int, int] | None = None
@@ -69,76 +69,79 @@ class Consequence:
     fails_at: int | None = None
     """The batch at which the query then fails: the state of skipped batches is never computed."""
     lost: tuple[int, int] | None = None
-    """Batches that are behind the stream, and that the sink does not have any more."""
+    """Batches before the stream's position that the sink no longer has."""
     certain: bool = True
-    """False where it depends on what nothing here can tell."""
+    """False where this depends on facts that floodmark cannot know."""
     accept: str | None = None
-    """The name by which the user has to accept it."""
+    """The name by which the user must accept it."""
 
 
 @dataclass(frozen=True)
 class Plan:
+    """A change as data: what will be done, what has to hold first, and what it means for sinks."""
+
     verb: str
-    """The command that made it."""
+    """The command that made the plan."""
     title: str
-    """What the plan does, in a sentence."""
+    """A sentence that says what the plan does."""
     origin: str
-    """The place that is read. A saved plan is carried out from any folder: it is absolute."""
+    """The absolute location that is read, so that a saved plan works from any folder."""
     target: str
-    """The place that is changed."""
+    """The location that is changed."""
     steps: tuple[Step, ...]
-    """What is done, in order."""
+    """The steps, in order."""
     preconditions: tuple[Precondition, ...]
-    """What must hold when the plan is made and when it is carried out."""
+    """Conditions that must hold when the plan is made and when it is executed."""
     fingerprint: str
     """A digest of the checkpoint's position: a plan for another position is refused."""
     standing: str
-    """What the fingerprint stands for, in words."""
+    """The checkpoint's position, in words."""
     block: int
-    """The number in offsets/ that keeps Spark from starting while the change is under way."""
+    """The number in offsets/ that keeps Spark from starting during the change."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """What the user chose."""
+    """The options that the user chose."""
     notes: tuple[str, ...] = ()
-    """What else to know, in sentences."""
+    """Further information, in sentences."""
     consequences: tuple[Consequence, ...] = ()
-    """What the change means for sinks."""
+    """The effects of the change on sinks."""
     sink: str | None = None
-    """The file sink's output folder, where its log is changed as well."""
+    """The file sink's output folder, if its log is changed as well."""
     floodmark: str = "plan"
-    """Always `plan`: it tells such a file from others."""
+    """Always `plan`, which distinguishes such a file from others."""
     format: int = FORMAT
     """The version of this format."""
     made_by: str = RELEASE
-    """The version of floodmark that made it."""
+    """The version of floodmark that made the plan."""
     digest: str = ""
-    """A digest of the whole plan: one that was edited is refused."""
+    """A digest of the whole plan: an edited plan is refused."""
 
     __repr__ = fields_text
     _repr_html_ = fields_html
 
     @property
     def unaccepted(self) -> tuple[str, ...]:
-        """What the plan risks and nobody has accepted yet, by name."""
+        """Return the names of risks that nobody has accepted yet."""
         accepted = self.options.get("accept", ())
         return tuple(name for name in self.options.get(NEEDED, ()) if name not in accepted)
 
     @property
     def id(self) -> str:
+        """Names the plan, and the journal of what it did."""
         return self.digest[:16]
 
     @property
     def about_target(self) -> bool:
-        """True where the fingerprint is the target's: it is changed, or filled from a backup."""
+        """Whether the fingerprint is the target's: a change in place, or a restore."""
         return self.in_place or self.verb == "restore"
 
     @property
     def in_place(self) -> bool:
-        """True where a checkpoint that is there is changed, and no new one made."""
+        """Whether an existing checkpoint is changed, instead of a new one being made."""
         return all(condition.name != EMPTY for condition in self.preconditions)
 
 
 def seal(plan: Plan) -> Plan:
-    """The plan with its digest."""
+    """Return the plan with its digest."""
     return replace(plan, digest=digest_of(_content(plan)))
 
 
@@ -163,7 +166,7 @@ def render_plan(plan: Plan) -> bytes:
 
 
 def refuse_unaccepted(plan: Plan, *, saved: bool = False) -> None:
-    """What a plan risks is carried out only if it was accepted by name: a saved one, when made."""
+    """Refuse a plan with risks that were not accepted by name; a saved plan needs them earlier."""
     open_risks = plan.unaccepted
     if open_risks:
         words = [

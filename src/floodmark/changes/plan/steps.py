@@ -1,6 +1,6 @@
-"""The steps of a plan: a dataclass an operation.
+"""Defines the steps of a plan: one dataclass for each operation.
 
-Done twice, a step leaves what doing it once does. `plan_parsing` makes steps of JSON, and checks
+A step that runs twice has the same result as once. `plan_parsing` makes steps from JSON and checks
 them; the names of the fields are the keys of that JSON.
 """
 
@@ -25,30 +25,30 @@ _UNSAID = {"replaces": False, "place": TARGET}
 
 @dataclass(frozen=True)
 class Step:
-    """What every operation says."""
+    """The fields that every operation has."""
 
     do: ClassVar[str]
     path: str
-    """The file or folder that is changed, relative to its place."""
+    """The path of the changed file or folder, relative to its location."""
     why: str
-    """Why, in a few words."""
+    """The reason, in a few words."""
     size: int | None = field(default=None, kw_only=True)
-    """The bytes that the file has when the step is done."""
+    """The file's size in bytes after the step."""
     replaces: bool = field(default=False, kw_only=True)
-    """The path holds something now, which is kept until `floodmark forget`."""
+    """True where the path already has content, which is kept until `floodmark forget`."""
     place: str = field(default=TARGET, kw_only=True)
-    """Where it is: `target`, or `sink` for the file sink's log."""
+    """The location: `target`, or `sink` for the file sink's log."""
 
 
 @dataclass(frozen=True)
 class WriteFile(Step):
     do = "write"
     text: str | None = None
-    """The content, where it is text."""
+    """The content, if it is text."""
     base64: str | None = None
-    """The content, where it is not."""
+    """The content, if it is not text."""
     mode: int | None = None
-    """Who may read the file, as a backup has it, where storage has modes."""
+    """The file's mode, as a backup has it, if the storage has modes."""
 
     @property
     def data(self) -> bytes:
@@ -68,9 +68,9 @@ class CopyFile(Step):
 class RestoreFile(Step):
     do = "restore"
     origin: str
-    """The path of its content in the backup repository."""
+    """The path of the content in the backup repository."""
     mode: int | None = None
-    """Who could read the file when it was stored, where storage has modes."""
+    """The file's mode when it was stored, if the storage has modes."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,12 @@ class DeleteFile(Step):
 
 @dataclass(frozen=True)
 class RewriteState(Step):
-    """An operator's state is written again. All below `path` is this step's work."""
+    """Rewrites an operator's state; everything below `path` belongs to this step."""
 
     do = "rewrite-state"
     how: StateTarget | Mapping[str, Any]
-    """What the state is to be. A mapping is what an earlier floodmark wrote: such a step can be
-    taken back, and not carried out."""
+    """The new state. A mapping is from an earlier floodmark: such a step can be taken back, but
+    not executed."""
 
     @property
     def target(self) -> StateTarget:
@@ -93,14 +93,14 @@ class RewriteState(Step):
             return self.how
         raise EditedPlan(
             f"{self.path}: an earlier floodmark made this plan",
-            "It described its steps about state in another way.",
+            "It described state steps in another form.",
             "Nothing was changed by this command. Plan again.",
         )
 
 
 @dataclass(frozen=True)
 class TakeSnapshot(Step):
-    """A backup: `path` is the repository."""
+    """Takes a backup: `path` is the repository."""
 
     do = "snapshot"
 
@@ -135,7 +135,7 @@ def rewrite(target: StateTarget, why: str) -> RewriteState:
 
 
 def content_of(step: Step, read: Callable[[str], bytes]) -> bytes:
-    """What a file has when the step is done; `read` gives the origin's files."""
+    """Return a file's content after the step; `read` returns the origin's files."""
     if isinstance(step, WriteFile):
         return step.data
     assert isinstance(step, CopyFile)
@@ -143,7 +143,7 @@ def content_of(step: Step, read: Callable[[str], bytes]) -> bytes:
 
 
 def step_to_json(step: Step) -> dict[str, Any]:
-    """Without what is not said: a plan may have very many steps."""
+    """Return a step as JSON without default values, as a plan may have very many steps."""
     fields = {key: getattr(step, key, None) for key in _KEYS}
     said = {
         key: to_wire(value)

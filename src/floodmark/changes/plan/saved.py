@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from floodmark.changes.plan import Plan, render_plan
-from floodmark.changes.plan_parsing import parse_plan
+from floodmark.changes.plan.parsing import parse_plan
 from floodmark.errors import WrongUse
 from floodmark.limits import check_size
 from floodmark.storage.modes import open_private
@@ -27,7 +27,7 @@ def read_plan(path: str) -> Plan:
 
 
 def bytes_of(path: str) -> bytes:
-    """A file that the user names: a saved plan, or offsets."""
+    """Return the content of a file that the user names: a saved plan, or offsets."""
     try:
         check_size(path, Path(path).stat().st_size, "plan")
         return Path(path).read_bytes()
