@@ -1,1 +1,1 @@
-"""What runs Spark: the only package that imports pyspark."""
+"""Runs Spark; no other package imports pyspark."""

@@ -1,1 +1,1 @@
-"""Scripts as applications: any PySpark file, run so that nothing of it starts or writes."""
+"""Runs scripts as applications: any PySpark file, so that nothing of it starts or writes."""

@@ -1,4 +1,4 @@
-"""The object that is judged: a DataStreamWriter that was not started, and its origin."""
+"""Holds what a verb judges: a DataStreamWriter that was not started, and its origin."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Built:
-    """A query's writer, not started, in a session that lives as long as the `with`."""
+    """A query's writer that was not started, in a session that lives as long as the `with`."""
 
     spark: Any
     path: Path
@@ -19,15 +19,15 @@ class Built:
     name: str
     writer: Any
     again: Callable[[], Any]
-    """The writer, built by the code once more."""
+    """Builds the writer again with the code."""
     checkpoint: str | None = None
-    """As the code names it."""
+    """The checkpoint that the code names."""
     values: Mapping[str, Any] = field(default_factory=dict)
-    """A pipeline's parameters."""
+    """The pipeline's parameters."""
 
 
 def configure(session: Any, conf: Mapping[str, str]) -> None:
-    """Queries that share a Spark application keep their SQL settings apart."""
+    """Set SQL settings on this session only: queries of one Spark application may differ."""
     for key, value in conf.items():
         if key.startswith("spark.sql.") and session.conf.isModifiable(key):
             session.conf.set(key, value)

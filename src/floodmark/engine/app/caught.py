@@ -1,4 +1,4 @@
-"""A query that a script would have started, and what the script gets in its place."""
+"""Holds a query that a script would have started, and what the script gets instead."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from floodmark.engine.spark.scala import jvm_field, scala_map
 
 
 class NotStarted:
-    """In the place of a StreamingQuery: it has ended, without any error."""
+    """Replaces a StreamingQuery: it has ended, without any error."""
 
     def __init__(self, name: str | None) -> None:
         self.name = name
         self.was_awaited = False
-        """Or stopped: by what comes after, a query on this checkpoint has ended."""
+        """True after the script waited for it or stopped it: for the script, it has ended."""
         self.id = str(uuid.uuid4())
         self.runId = str(uuid.uuid4())
         self.isActive = False
@@ -48,15 +48,15 @@ class NotStarted:
 @dataclass(frozen=True)
 class Caught:
     number: int
-    """In the order of the starts, from 1."""
+    """The number of the start, from 1."""
     writer: Any
-    """The DataStreamWriter with all that was given to start()."""
+    """The DataStreamWriter with everything that the script gave to start()."""
     name: str | None
     checkpoint: str | None
-    """As the code names it; None where Spark would take a temporary folder."""
+    """The checkpoint that the code names; None where Spark would use a temporary folder."""
     line: int | None
     query: NotStarted
-    """What the script has got."""
+    """The query that the script got."""
 
     @property
     def words(self) -> str:
@@ -72,7 +72,7 @@ def caught(number: int, writer: Any, line: int | None) -> Caught:
 
 
 def location_of(writer: Any) -> tuple[str | None, str | None]:
-    """A writer's query name and checkpoint, where it has them."""
+    """Return a writer's query name and checkpoint, if it has them."""
     options = scala_map(jvm_field(writer._jwrite, "extraOptions"))
     name = options.get("queryname")
     return name, options.get(CHECKPOINT_OPTION) or _default(writer, name)
@@ -82,7 +82,7 @@ _GIVEN = ("format", "outputMode", "partitionBy", "queryName")
 
 
 def given_to_start(writer: Any, given: tuple[Any, ...], options: dict[str, Any]) -> None:
-    """What start() and toTable() take beside the place, as they take it."""
+    """Apply the arguments of start() and toTable(), except the place, to the writer."""
     named = dict(zip(_GIVEN, given, strict=False))
     named |= {name: options.pop(name) for name in _GIVEN if name in options}
     writer.options(**options)
@@ -92,6 +92,6 @@ def given_to_start(writer: Any, given: tuple[Any, ...], options: dict[str, Any])
 
 
 def _default(writer: Any, name: str | None) -> str | None:
-    """Below the session's place for checkpoints, a query's folder has its name."""
+    """Return the default checkpoint: a folder with the query's name in the session's location."""
     place = writer._spark.conf.get(DEFAULT_CHECKPOINT_LOCATION, None)
     return f"{str(place).rstrip('/')}/{name}" if place and name else None

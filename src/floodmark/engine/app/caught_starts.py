@@ -1,4 +1,4 @@
-"""Catches calls that would start a stream: nothing starts, and the query is kept."""
+"""Catches calls that would start a stream, and keeps their queries; nothing starts."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from floodmark.checkpoint.conf_keys import CHECKPOINT_LOCATION
+from floodmark.checkpoint.conf_keys import CHECKPOINT_LOCATION, REMOTE
 from floodmark.engine.app.caught import Caught, NotStarted, caught, given_to_start
-from floodmark.engine.app.limit import ScriptEnded
 from floodmark.engine.app.patching import Patches
-from floodmark.engine.app.watch import Watch
+from floodmark.engine.app.script_calls import Watch
+from floodmark.engine.app.time_limit import ScriptEnded
+from floodmark.engine.code.query import TABLE_GIVEN
 from floodmark.errors import WrongUse
 
 _RESTARTS = 3
 _CONNECT = WrongUse(
     "the script uses Spark Connect",
-    "Its sessions give no access to a query's plan, so nothing can be judged.",
+    "Its sessions give no access to a query's plan, so floodmark cannot judge it.",
     "Run the script with a session of the classic API: without SPARK_REMOTE and .remote(…).",
 )
 
 
 class Starts:
-    """The queries that the script would have started, in their order."""
+    """Collects the queries that the script would have started, in their order."""
 
     def __init__(self, watch: Watch, on_start: Callable[[], None] = lambda: None) -> None:
         self._watch = watch
@@ -41,14 +42,14 @@ class Starts:
         self._on_start()
         if before is None:
             return one.query
-        # A loop that starts its query again whenever it has ended.
+        # This is a loop that restarts its query whenever it has ended.
         self._restarts += 1
         if self._restarts > _RESTARTS:
             raise ScriptEnded
         return before.query
 
     def _ended_before(self, one: Caught) -> Caught | None:
-        """The same start, whose query has ended as far as the script knows."""
+        """Return the same start, if its query has ended as far as the script knows."""
         same = (
             old for old in self.found if (old.line, old.checkpoint) == (one.line, one.checkpoint)
         )
@@ -77,7 +78,7 @@ def catch_starts(patches: Patches, watch: Watch, starts: Starts) -> None:
             if not watch.applies():
                 return original(self, tableName, *given, **options)
             given_to_start(self, given, options)
-            self._floodmark_table = tableName
+            setattr(self, TABLE_GIVEN, tableName)
             return starts.add(self)
 
         return caught_start
@@ -113,7 +114,7 @@ def _answers(watch: Watch, starts: Starts) -> Callable[[Any], Any]:
 
 
 def _catch_our_own(patches: Patches, watch: Watch, starts: Starts) -> None:
-    """floodmark.start(), which would take a lease and leave a note."""
+    """Catch floodmark.start(), which would take a lease and leave a note."""
     from floodmark.engine.start import launch
 
     def wrapper(original: Any) -> Any:
@@ -154,7 +155,7 @@ def _classic_only(watch: Watch) -> Callable[[Any], Any]:
         def get_or_create(self: Any) -> Any:
             mode = str(self._options.get("spark.api.mode", os.environ.get("SPARK_API_MODE", "")))
             names = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
-            remote = "spark.remote" in self._options or any(name in os.environ for name in names)
+            remote = REMOTE in self._options or any(name in os.environ for name in names)
             if watch.applies() and (remote or mode.lower() == "connect"):
                 raise _CONNECT
             return original(self)
@@ -165,7 +166,7 @@ def _classic_only(watch: Watch) -> Callable[[Any], Any]:
 
 
 def _refuse_connect(patches: Patches, watch: Watch) -> None:
-    """For a session that was built by Connect's own classes."""
+    """Refuse a session that Connect's own classes built."""
 
     def refused(original: Any) -> Any:
         def start(self: Any, *given: Any, **named: Any) -> Any:

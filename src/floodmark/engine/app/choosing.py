@@ -1,4 +1,4 @@
-"""Chooses one of a script's queries, or says why none can be judged."""
+"""Chooses one of a script's queries, or explains why none can be judged."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 from floodmark.engine.app.caught import Caught
-from floodmark.engine.app.limit import EndedAtOnce
-from floodmark.engine.app.running import ScriptOutcome, innermost_line
+from floodmark.engine.app.dry_run import ScriptOutcome, innermost_line
+from floodmark.engine.app.time_limit import EndedAtOnce
 from floodmark.engine.run.failure import sentence_of
 from floodmark.errors import WrongUse
 
@@ -15,7 +15,7 @@ _LISTED = 12
 
 
 def chosen(outcome: ScriptOutcome, checkpoints: tuple[str, ...]) -> Caught:
-    """The query that `--query` names, else the one with such a checkpoint, else the only one."""
+    """Return the query that `--query` names, or that has such a checkpoint, or the only one."""
     if not outcome.starts:
         raise no_start(outcome)
     wanted = outcome.options.query
@@ -25,7 +25,7 @@ def chosen(outcome: ScriptOutcome, checkpoints: tuple[str, ...]) -> Caught:
 
 
 def is_wanted(one: Caught, query: str | None, checkpoints: tuple[str, ...]) -> bool:
-    """Whether a script that has come so far has shown enough."""
+    """Whether the script may end, as this query is the one that is wanted."""
     if query is not None:
         return query in (one.name, str(one.number))
     if not checkpoints or one.checkpoint is None:
@@ -43,9 +43,9 @@ def _named(outcome: ScriptOutcome, wanted: str) -> Caught:
     found = found or [one for one in outcome.starts if wanted == str(one.number)]
     if len(found) == 1:
         return found[0]
-    many = "several queries are" if found else "no query is"
+    many = "several queries have" if found else "no query has"
     raise WrongUse(
-        f"--query {wanted}: {many} named so in {outcome.source.path}",
+        f"--query {wanted}: {many} this name in {outcome.source.path}",
         _listed(outcome),
         f"Choose one by its number: --query {outcome.starts[0].number}",
     )
@@ -61,11 +61,11 @@ def _by_place(outcome: ScriptOutcome, checkpoints: tuple[str, ...]) -> Caught:
         return starts[0]
     for one in starts:
         _refuse_shared(outcome, one)
-    why = f"None has the checkpoint {' or '.join(checkpoints)}.\n" if checkpoints else ""
+    why = f"No query has the checkpoint {' or '.join(checkpoints)}.\n" if checkpoints else ""
     raise WrongUse(
         f"{outcome.source.path} starts {len(starts)} queries",
         why + _listed(outcome),
-        f"Say which: --query {starts[0].name or starts[0].number}",
+        f"Name one: --query {starts[0].name or starts[0].number}",
     )
 
 
@@ -88,20 +88,20 @@ def _listed(outcome: ScriptOutcome) -> str:
 
 
 def no_start(outcome: ScriptOutcome) -> WrongUse:
-    """Why a script has started nothing, in the words that fit best."""
+    """Return the error that best explains why a script has started nothing."""
     path, error = outcome.source.path, outcome.ended or outcome.failed_thread
     if outcome.limit_reached:
         return WrongUse(
             f"{path} has started no query in {outcome.options.limit_seconds:g} seconds",
-            "It still ran, and was ended. Nothing was started and nothing was written.",
-            "Does it wait for something before it starts? --script-limit SECONDS gives it longer.",
+            "It was still running, and was ended. Nothing was started and nothing was written.",
+            "If it needs more time before it starts a query: --script-limit SECONDS.",
         )
     if outcome.asked_for_input is not None:
         return WrongUse(
             f"{path} waits for input before it starts a query",
-            f"{path}, line {outcome.asked_for_input}: a scheduler gives it none, nor does "
-            "floodmark.",
-            "Let it take what it asks for as an argument: script.py -- ARGUMENT",
+            f"{path}, line {outcome.asked_for_input}: neither a scheduler nor floodmark gives it "
+            "input.",
+            "Let the script read an argument instead: script.py -- ARGUMENT",
         )
     if isinstance(error, SystemExit):
         return _exited(outcome, error)
@@ -110,7 +110,7 @@ def no_start(outcome: ScriptOutcome) -> WrongUse:
     return WrongUse(
         f"{path} ends without starting a streaming query",
         "It never calls writeStream….start() or toTable()." + _left_out(outcome),
-        "Does it start one under a condition? Its arguments follow two dashes: "
+        "If it starts one only under a condition, give its arguments after two dashes: "
         f"{path.name} -- ARGUMENT",
     )
 
@@ -125,9 +125,9 @@ def _exited(outcome: ScriptOutcome, error: SystemExit) -> WrongUse:
     why = f"{at}It calls {call} with {'exit status 0' if status is None else said}."
     if isinstance(cause, Exception):
         why += f"\nIt did so after {type(cause).__name__}: {sentence_of(cause)}"
-    do = "Correct what it says on its standard error, above."
+    do = "Correct the error that it prints, above."
     if status == 2 and not outcome.options.arguments:
-        do = f"Does it need arguments? They follow two dashes: {path.name} -- ARGUMENT"
+        do = f"If it needs arguments, give them after two dashes: {path.name} -- ARGUMENT"
     return WrongUse(f"{path} ends before it starts a query", why + _left_out(outcome), do)
 
 
@@ -137,14 +137,14 @@ def _failed(outcome: ScriptOutcome, error: BaseException) -> WrongUse:
     where = f"{path}, line {line}: {text}" if line is not None else str(path)
     do = "Run it with `python` alone to see the whole traceback, or set FLOODMARK_DEBUG=1."
     if "sys.argv" in text and isinstance(error, IndexError):
-        do = f"It needs arguments. They follow two dashes: {path.name} -- ARGUMENT"
+        do = f"It needs arguments. Give them after two dashes: {path.name} -- ARGUMENT"
     elif isinstance(error, ModuleNotFoundError):
         name = (error.name or "").partition(".")[0]
         do = f"Install it beside floodmark: pip install {name}, or give it with --py-files."
     elif outcome.acts:
         do = (
-            "Where it needs what was left out, do that once by hand (create the table, say), "
-            "then ask again."
+            "If it needs something that was left out, such as a table, make that once by hand, "
+            "then repeat the command."
         )
     return WrongUse(
         f"{path} fails before it starts a query: {type(error).__name__}: {sentence_of(error)}",
@@ -159,4 +159,4 @@ def _left_out(outcome: ScriptOutcome) -> str:
     said = [f"line {act.line}: {act.words}" for act in outcome.acts[:_LISTED]]
     more = len(outcome.acts) - len(said)
     rest = [f"and {more} more"] if more else []
-    return "\nNot carried out, since this verb only judges:\n" + "\n".join([*said, *rest])
+    return "\nNot carried out, as this verb only judges:\n" + "\n".join([*said, *rest])

@@ -16,7 +16,7 @@ from floodmark.errors import WrongUse
 
 @contextlib.contextmanager
 def at_revision(target: str, revision: str) -> Iterator[str]:
-    """`APP.py[:NAME]` of the revision, in a folder that lasts as long as the `with`."""
+    """Yield the revision's `APP.py[:NAME]`, in a folder that lasts as long as the `with`."""
     path, name = split_target(target)
     folder = path.resolve().parent
     top = Path(_git(folder, revision, "rev-parse", "--show-toplevel").decode().strip())
@@ -31,7 +31,7 @@ def at_revision(target: str, revision: str) -> Iterator[str]:
         if not old.is_file():
             raise WrongUse(
                 f"--old-ref {revision}: {inside} is not in that revision",
-                "It was elsewhere then, or was not there yet.",
+                "It was in another place then, or did not exist yet.",
                 "Give the old file itself: --old OLD.py",
             )
         yield f"{old}:{name}" if name else str(old)
@@ -52,6 +52,6 @@ def _git(folder: Path, revision: str, *arguments: str) -> bytes:
         raise WrongUse(
             f"--old-ref {revision}: git does not find it in {folder}",
             said[0] if said else "",
-            "Name a commit, tag or branch of the repository that the application lies in.",
+            "Name a commit, tag or branch of the application's repository.",
         )
     return done.stdout

@@ -1,7 +1,7 @@
-"""A script's surroundings: its folder on sys.path, its modules, its arguments, `__main__`.
+"""Sets up a script's surroundings: its folder on sys.path, its modules, arguments, `__main__`.
 
-They last as long as the `with`, so that a module that was imported beside the old code is not
-taken for the one of the same name beside the new code.
+They last as long as the `with`, so that a module imported beside the old code is not mistaken
+for the module of the same name beside the new code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.engine.app.options import ScriptOptions
-from floodmark.engine.app.source import ScriptText
+from floodmark.engine.app.script_text import ScriptText
 from floodmark.errors import WrongUse
 
 _PYTHONPATH = "PYTHONPATH"
@@ -36,7 +36,7 @@ def at_home(source: ScriptText, options: ScriptOptions) -> Iterator[types.Module
         del sys.modules[name]
     sys.modules["__main__"] = module
     sys.argv = [str(source.path), *options.arguments]
-    # As `python script.py` has it: the script's folder comes first.
+    # As with `python script.py`, the script's folder comes first.
     sys.path[:0] = folders
     share_with_workers(folders)
     _folders.append(folders)
@@ -46,13 +46,13 @@ def at_home(source: ScriptText, options: ScriptOptions) -> Iterator[types.Module
         _folders.pop()
         for name in _modules_in(folders):
             del sys.modules[name]
-        sys.modules.pop("floodmark.auto", None)  # it acts when it is imported
+        sys.modules.pop("floodmark.auto", None)  # its import has an effect
         sys.modules.update(others)
         before.restore()
 
 
 class _Before:
-    """What a script may change of this process."""
+    """Remembers what a script may change in this process."""
 
     def __init__(self) -> None:
         from pyspark import SparkContext
@@ -85,9 +85,9 @@ class _Before:
 
 
 def share_with_workers(folders: tuple[str, ...]) -> None:
-    """Spark's Python workers find modules there, too: by the environment that a JVM inherits.
+    """Let Spark's Python workers find modules there, with the environment that a JVM inherits.
 
-    A JVM that runs already is told for each function that is sent from now on.
+    A running JVM gets the folders with each function that is sent from now on.
     """
     pyspark = sys.modules.get("pyspark")
     context = pyspark.SparkContext._active_spark_context if pyspark is not None else None
@@ -102,7 +102,7 @@ def _py_files(given: tuple[str, ...]) -> tuple[str, ...]:
         path = Path(name).resolve()
         if not path.exists():
             raise WrongUse(f"--py-files {name}: there is no such file")
-        # A .zip or .egg is a place of modules itself, a .py lies in one.
+        # A .zip or .egg contains modules itself; a .py is in a folder with modules.
         found.append(str(path.parent if path.suffix == ".py" else path))
     return tuple(dict.fromkeys(found))
 

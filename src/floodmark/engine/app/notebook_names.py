@@ -1,4 +1,4 @@
-"""The names that a notebook finds ready-made: `spark`, `sc`, `dbutils`, `display`."""
+"""Gives a notebook the names that it finds ready-made: `spark`, `sc`, `dbutils`, `display`."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import types
 from typing import Any
 
 from floodmark.engine.app.patching import Patches
-from floodmark.engine.app.watch import Watch
+from floodmark.engine.app.script_calls import Watch
 from floodmark.errors import WrongUse
 
 _PLACEHOLDER = "floodmark-asks-no-vault"
 
 
 class NotebookEnded(SystemExit):
-    """dbutils.notebook.exit(): the notebook ends here, and all is well."""
+    """Raised by dbutils.notebook.exit(): the notebook ends here without an error."""
 
 
 class _Widgets:
-    """Parameters: `name=value` among the script's arguments, else the default in the code."""
+    """Gives parameters: `name=value` from the script's arguments, else the code's default."""
 
     def __init__(self, watch: Watch, arguments: tuple[str, ...]) -> None:
         self._watch = watch
@@ -66,7 +66,7 @@ class _FileActs:
 
 
 class _Secrets:
-    """A judging verb needs none; a run that had a placeholder would knock with it."""
+    """Gives placeholders to a judging verb, which needs no secrets; a run must not use them."""
 
     def __init__(self, watch: Watch, is_run: bool) -> None:
         self._watch, self._is_run = watch, is_run
@@ -107,7 +107,7 @@ class DBUtils:
 
 
 class _Shell:
-    """What IPython gives for get_ipython(): magics are skipped."""
+    """Replaces IPython's get_ipython(): magics are skipped."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -123,9 +123,9 @@ class _Shell:
 def notebook_names(
     watch: Watch, arguments: tuple[str, ...], is_run: bool = False
 ) -> dict[str, Any]:
-    """Builds the session as well: a notebook's first line may use it.
+    """Build the session and the names, as a notebook's first line may use the session.
 
-    Of Databricks' own services a run has none either: `watch` keeps what was left out.
+    A run does not have Databricks' own services either: `watch` keeps what was left out.
     """
     from pyspark.sql import SparkSession
 
@@ -141,7 +141,7 @@ def notebook_names(
 
 
 def offer_dbutils(patches: Patches, watch: Watch, arguments: tuple[str, ...]) -> None:
-    """`from pyspark.dbutils import DBUtils`, which only Databricks has."""
+    """Provide `from pyspark.dbutils import DBUtils`, which only Databricks has."""
     module = types.ModuleType("pyspark.dbutils")
     module.DBUtils = lambda *_: DBUtils(watch, arguments)  # type: ignore[attr-defined]
     if module.__name__ not in sys.modules:

@@ -1,4 +1,4 @@
-"""The options for running a script: its arguments, and which query is meant."""
+"""Defines the options for running a script: its arguments, and which query is meant."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ DEFAULT_LIMIT_SECONDS = 120.0
 @dataclass(frozen=True)
 class ScriptOptions:
     arguments: tuple[str, ...] = ()
-    """What the script finds in sys.argv after its own name."""
+    """The arguments that the script finds in sys.argv after its own name."""
     query: str | None = None
     """A query's name, or its number in the order of the starts, from 1."""
     py_files: tuple[str, ...] = ()
-    """As spark-submit's --py-files: .py, .zip and .egg files."""
+    """Files as for spark-submit's --py-files: .py, .zip and .egg."""
     limit_seconds: float = DEFAULT_LIMIT_SECONDS
-    """How long the script may run before it starts a query."""
+    """The most seconds that the script may run before it starts a query."""
 
     def shown(self) -> dict[str, object]:
-        """What a plan says of it. Arguments may hold secrets, so that their digest stands there."""
+        """Return the options for a plan, with a digest of the arguments, which may hold secrets."""
         found: dict[str, object] = {}
         if self.arguments:
             text = json.dumps(self.arguments)

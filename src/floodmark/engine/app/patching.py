@@ -1,4 +1,4 @@
-"""Replaces functions and attributes for a while."""
+"""Replaces functions and attributes temporarily."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 _ABSENT = object()
 WRAPPERS: set[CodeType] = set()
-"""What stands in the place of other functions, and is no caller of its own."""
+"""The code of functions that replace others, which do not count as callers."""
 
 
 class Patches(contextlib.ExitStack):
-    """Puts everything back when it closes, in the opposite order."""
+    """Restores everything when it closes, in reverse order."""
 
     def set(self, owner: Any, name: str, value: Any) -> None:
         if isinstance(value, FunctionType):
@@ -25,13 +25,13 @@ class Patches(contextlib.ExitStack):
         self.callback(_restore, owner, name, before)
 
     def wrap(self, owner: Any, name: str, wrapper: Callable[[Any], Any]) -> None:
-        """`wrapper` gets the original. A name that this release does not have is left out."""
+        """Replace a function by `wrapper(original)`; skip a name that this release lacks."""
         before = getattr(owner, name, None)
         if before is not None:
             self.set(owner, name, wrapper(before))
 
     def when_imported(self, name: str, patch: Callable[[ModuleType], None]) -> None:
-        """Calls `patch` with the module as soon as it is there; most scripts never import it."""
+        """Call `patch` with the module as soon as it is imported; most scripts never import it."""
         if name in sys.modules:
             patch(sys.modules[name])
             return
@@ -41,7 +41,7 @@ class Patches(contextlib.ExitStack):
 
 
 class _PatchedImport:
-    """Finds one module as Python does, and patches it once its code has run."""
+    """Finds one module as Python does, and patches it after its code has run."""
 
     def __init__(self, name: str, patch: Callable[[ModuleType], None]) -> None:
         self._name = name
@@ -66,7 +66,7 @@ class _PatchedImport:
 
 
 def _forget(finder: _PatchedImport) -> None:
-    # The script may have made a list of its own.
+    # The script may have replaced the list.
     if finder in sys.meta_path:
         sys.meta_path.remove(finder)
 

@@ -1,7 +1,7 @@
-"""`run --restart on-failure` of a script: in a new process, which begins with its first line.
+"""Restarts a script for `run --restart on-failure`: in a new process, from its first line.
 
-A script cannot be entered in its middle, and what a failed query has left in it is unknown. So
-the run executes its own command line again, as it does for pipelines whose JVM has died.
+A script cannot continue in its middle, and nobody knows what a failed query left in its
+variables. So the run executes its own command line again, as for pipelines whose JVM has died.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from floodmark.engine.app.supervised import Supervisor
 from floodmark.engine.run.ending import stopped
 from floodmark.engine.run.failure import Failure, FailureKind
 from floodmark.engine.run.new_process import Carried, CarriedStream, NewJvmNeeded
-from floodmark.engine.run.restarting import GiveUp, decide, may_pass
-from floodmark.engine.run.runtime import RunOptions
+from floodmark.engine.run.options import RunOptions
+from floodmark.engine.run.restart_policy import GiveUp, decide, may_pass
 from floodmark.engine.run.stream import PipelineReport
 from floodmark.errors import FloodmarkError
 
 
 def refused_for_now(error: FloodmarkError) -> Failure | None:
-    """A start that was refused, as a failure that time may mend; None where it does not."""
+    """Return a refused start as a failure that waiting may resolve; None where it cannot."""
     if not may_pass(error):
         return None
     why = "" if not error.why else f": {error.why.splitlines()[0]}"
@@ -34,10 +34,10 @@ def after_failure(
     reports: tuple[PipelineReport, ...],
     request: RunOptions,
 ) -> FloodmarkError:
-    """What to raise: that a new process goes on, or that and why the run has ended."""
+    """Return the error to raise: a new process goes on, or the run has ended, and why."""
     before = request.carried.streams
     streams = {one.pipeline: _carried(one, before.get(one.pipeline)) for one in reports}
-    # A batch that was committed begins the count anew.
+    # A committed batch resets the count.
     known = streams.get(name) or before.get(name) or _NOTHING
     failures = (*known.failures, failure)
     decision = decide(request.restart, failures)
@@ -69,7 +69,7 @@ _NOTHING = CarriedStream((), 0, 0, 0, 0, None, None, None)
 
 
 def _carried(report: PipelineReport, before: CarriedStream | None) -> CarriedStream:
-    """A report counts what processes before this one did, too."""
+    """Return the counts to pass on; a report also counts earlier processes."""
     known = before or _NOTHING
     failures = known.failures if report.batches == known.batches else ()
     return CarriedStream(

@@ -1,4 +1,4 @@
-"""`floodmark run script.py`: runs the unchanged script and supervises each start."""
+"""Implements `floodmark run script.py`: runs the unchanged script and supervises each start."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import contextlib
 import sys
 import traceback
 
+from floodmark.engine.app.dry_run import innermost_line
 from floodmark.engine.app.home import at_home
-from floodmark.engine.app.limit import ScriptEnded
 from floodmark.engine.app.notebook_names import notebook_names
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.app.patching import Patches
-from floodmark.engine.app.running import innermost_line
+from floodmark.engine.app.script_calls import Watch
 from floodmark.engine.app.script_restart import after_failure, refused_for_now
-from floodmark.engine.app.source import ScriptText
+from floodmark.engine.app.script_text import ScriptText
 from floodmark.engine.app.supervised import Supervision, Supervisor
-from floodmark.engine.app.watch import Watch
+from floodmark.engine.app.time_limit import ScriptEnded
 from floodmark.engine.run.failure import sentence_of
 from floodmark.engine.run.listeners import ToldView
-from floodmark.engine.run.runtime import RunOptions
+from floodmark.engine.run.live_table import PlainView, View
+from floodmark.engine.run.options import RunOptions
 from floodmark.engine.run.signals import StopSignals
 from floodmark.engine.run.stream import PipelineReport, RunReport
-from floodmark.engine.run.view import PlainView, View
 from floodmark.engine.spark.session import for_own_sessions, running_session
 from floodmark.engine.start.before_start import allowed_rules
 from floodmark.errors import NoAnswer, WrongUse
@@ -30,7 +30,7 @@ from floodmark.visible import visible
 
 
 class ScriptExit(Exception):
-    """The script has called sys.exit() itself: its status is that of the run."""
+    """Raised when the script itself calls sys.exit(): its status is that of the run."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"exit status {status}")
@@ -40,7 +40,7 @@ class ScriptExit(Exception):
 def run_script_application(
     source: ScriptText, options: ScriptOptions, request: RunOptions, view: View | None = None
 ) -> RunReport:
-    """Runs the script to its end. What it prints and writes is its own."""
+    """Run the script to its end; it prints and writes as usual."""
     allowed = allowed_rules(request.allowed)
     _refuse_of_pipelines(request)
     code = source.compiled()
@@ -70,7 +70,7 @@ def run_script_application(
         patches = closing.enter_context(Patches())
         supervisor.attach(patches)
         error: BaseException | None = None
-        watch = Watch(source)  # a notebook's: of what is not carried out here
+        watch = Watch(source)  # for a notebook: it records what is not carried out here
         try:
             if source.is_notebook:
                 offered = notebook_names(watch, options.arguments, is_run=True)
@@ -90,24 +90,24 @@ def run_script_application(
     if not reports:
         raise WrongUse(
             f"{source.path} has ended without starting a streaming query",
-            "It was run as it is; none of its calls was a start() or toTable() with a "
+            "The script ran unchanged; it called neither start() nor toTable() with a "
             "checkpointLocation.",
         )
     return RunReport(reports)
 
 
 def _refuse_of_pipelines(request: RunOptions) -> None:
-    """Options that only a pipeline can follow, which is a function and takes values."""
+    """Refuse options that only a pipeline supports, as it is a function with parameters."""
     if request.settings:
         raise WrongUse(
-            "--set is for a file of pipelines, and this is a script",
-            "A script has no parameters that could be set, but arguments.",
+            "--set is for a file of pipelines, but this is a script",
+            "A script has arguments instead of parameters.",
             "Give them after two dashes: floodmark run script.py -- ARGUMENT…",
         )
     if request.start.sources:
         raise WrongUse(
-            "--start is for a file of pipelines, and this is a script",
-            "A script says itself where its sources begin, when its checkpoint is new.",
+            "--start is for a file of pipelines, but this is a script",
+            "A script itself says where its sources begin if its checkpoint is new.",
             "`floodmark upgrade CP NEW` makes a checkpoint that begins right after another one; "
             "let the script use NEW.",
         )
@@ -117,7 +117,7 @@ def _end_session() -> None:
     from pyspark import SparkContext
 
     if SparkContext._active_spark_context is not None:
-        with contextlib.suppress(Exception):  # its JVM may be gone
+        with contextlib.suppress(Exception):  # its JVM may have ended
             running_session().stop()
 
 
@@ -128,7 +128,7 @@ def _judge_end(
     reports: tuple[PipelineReport, ...],
     request: RunOptions,
 ) -> None:
-    """A query that failed is told first: what the script made of it comes after."""
+    """Raise the run's error; a failed query comes before the script's own exception."""
     failures = supervisor.failures()
     if supervisor.refused is not None:
         passing = refused_for_now(supervisor.refused) if request.restart.on_failure else None
@@ -160,7 +160,7 @@ def _judge_end(
 
 
 def _print_traceback(source: ScriptText, error: Exception) -> None:
-    """As Python prints it, from the script's first line on."""
+    """Print a traceback as Python does, from the script's first line on."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != source.file:
         trace = trace.tb_next

@@ -1,4 +1,4 @@
-"""Runs a script and returns the DataStreamWriter that is judged, with its session."""
+"""Runs a script and returns the DataStreamWriter to judge, with its session."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from floodmark.engine.app.built import Built, configure
 from floodmark.engine.app.caught import Caught
 from floodmark.engine.app.choosing import chosen, is_wanted, place_of
+from floodmark.engine.app.dry_run import ScriptOutcome, innermost_line, run_script
 from floodmark.engine.app.home import at_home
 from floodmark.engine.app.options import ScriptOptions
-from floodmark.engine.app.running import ScriptOutcome, innermost_line, run_script
-from floodmark.engine.app.source import ScriptText
-from floodmark.engine.pipelines.pipeline import Pipeline
+from floodmark.engine.app.script_text import ScriptText
+from floodmark.engine.pipelines.decorator import Pipeline
 from floodmark.engine.run.failure import sentence_of
 from floodmark.engine.spark.java import require_java
 from floodmark.engine.spark.session import (
@@ -40,9 +40,9 @@ def built_script(
     stdout_to_stderr: bool,
     is_old: bool = False,
 ) -> Iterator[Built | None]:
-    """None for a file that starts nothing, and has pipelines.
+    """Yield the script's query; None for a file that starts nothing and has pipelines.
 
-    Of old code, given beside the new one with the same arguments, nothing is said.
+    For old code, which runs with the new code's arguments, nothing is printed.
     """
     running = running_session()
     with contextlib.ExitStack() as closing:
@@ -86,7 +86,7 @@ def _end_session() -> None:
 
 @contextlib.contextmanager
 def _session_of_its_own(running: Any, conf: Mapping[str, str]) -> Iterator[None]:
-    """What SparkSession.builder gives to the script, so that its settings stay its own."""
+    """Make a session that SparkSession.builder gives to the script, with settings of its own."""
     session = running.newSession()
     forget_other_code(session, conf)
     configure(session, conf)
@@ -95,16 +95,16 @@ def _session_of_its_own(running: Any, conf: Mapping[str, str]) -> Iterator[None]
 
 
 def _tell(outcome: ScriptOutcome, found: Caught, checkpoints: tuple[str, ...]) -> None:
-    """What was left out, and what could not be looked at, on standard error."""
+    """Report on standard error what was left out, and what was not examined."""
     path = outcome.source.path
     said = [f"{act.where(outcome.source)}: not carried out: {act.words}" for act in outcome.acts]
     error = outcome.ended or outcome.failed_thread
     if error is not None and not isinstance(error, SystemExit):
         line, _ = innermost_line(outcome.source, error)
         words = f"{type(error).__name__}: {sentence_of(error)}"
-        said.append(f"{path}, line {line}: fails after the start, not looked at further: {words}")
+        said.append(f"{path}, line {line}: fails after the start, the rest is not judged: {words}")
     if found.checkpoint is None:
-        said.append(f"{path}, line {found.line}: the query has no checkpointLocation of its own")
+        said.append(f"{path}, line {found.line}: the query names no checkpointLocation")
     elif checkpoints and place_of(found.checkpoint) not in {place_of(one) for one in checkpoints}:
         said.append(
             f"{path}, line {found.line}: the code names the checkpoint {found.checkpoint}, "

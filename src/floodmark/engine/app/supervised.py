@@ -1,7 +1,7 @@
-"""What `floodmark run` does at each start() of a plain script: look, lease, note, progress, stop.
+"""Supervises each start() of a plain script for `floodmark run`: checks, lease, note, progress.
 
-The script runs in the main thread, as it would under `python`; a thread beside it reads
-what Spark reports and, once a signal has come, lets the running batches finish.
+The script runs in the main thread, as it would under `python`. Another thread reads Spark's
+reports and, after a signal, lets the running batches finish.
 """
 
 from __future__ import annotations
@@ -17,38 +17,39 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.engine.app.caught import given_to_start, location_of
-from floodmark.engine.app.limit import ScriptEnded
 from floodmark.engine.app.patching import Patches
-from floodmark.engine.app.watch import is_watched
+from floodmark.engine.app.script_calls import is_watched
+from floodmark.engine.app.time_limit import ScriptEnded
+from floodmark.engine.code.query import TABLE_GIVEN
 from floodmark.engine.run.failure import Failure, failure_of
 from floodmark.engine.run.listeners import Listener
+from floodmark.engine.run.live_table import View
 from floodmark.engine.run.new_process import Carried
 from floodmark.engine.run.progress import ProgressFile, ProgressReader, progress_file
 from floodmark.engine.run.signals import StopSignals
 from floodmark.engine.run.stopping import finish
 from floodmark.engine.run.stream import PipelineReport
 from floodmark.engine.run.triggers import Trigger
-from floodmark.engine.run.view import View
 from floodmark.engine.start.async_progress import GIVES_UP, with_async_progress
 from floodmark.engine.start.launch import CodeOrigin, Launched, begin, next_batch, prepare
 from floodmark.errors import FloodmarkError, Refused
 
 _POLL_SECONDS = 0.2
 _ENDS_WITHIN_SECONDS = 5.0
-"""After its queries have stopped, a script that goes on has nothing left to do."""
+"""The time for a script to end after its queries have stopped."""
 
 
 @dataclass(frozen=True)
 class Supervision:
     name: str
-    """Of queries that the code gives none: the script's."""
+    """The name for queries without a name in the code: the script's."""
     application: str | None
     fingerprint: str | None
     allowed: frozenset[str] = frozenset()
     trigger: Trigger | None = None
     progress: Path | None = None
     carried: Carried = field(default_factory=Carried)
-    """What earlier processes of this run did: a script that failed begins in a new one."""
+    """The work of earlier processes of this run, as a failed script begins in a new process."""
     listeners: tuple[Listener, ...] = ()
     async_progress_ms: int | None = None
 
@@ -88,7 +89,7 @@ class Supervisor:
     view: View
     stop: StopSignals
     refused: FloodmarkError | None = None
-    """The first start that was refused: a script that catches it must not hide it."""
+    """The first refused start, which a script that catches the error must not hide."""
     _streams: list[_Running] = field(default_factory=list)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _over: threading.Event = field(default_factory=threading.Event)
@@ -96,10 +97,10 @@ class Supervisor:
     _thread: threading.Thread | None = None
 
     def attach(self, patches: Patches) -> None:
-        """From now on, every start() of this process goes through here."""
+        """Let every start() of this process go through this supervisor from now on."""
         global _attached
         if _attached or is_watched():
-            return  # `floodmark run` does it already, or a verb only judges
+            return  # `floodmark run` already does it, or a verb only judges
         _attached = True
         patches.callback(_detach)
         from pyspark.sql.streaming import DataStreamWriter
@@ -119,6 +120,7 @@ class Supervisor:
                 if _is_ours(sys._getframe(1)):
                     return original(self_, tableName, *given, **options)
                 given_to_start(self_, given, options)
+                setattr(self_, TABLE_GIVEN, tableName)
                 return self.start(self_, lambda writer: original(writer, tableName))
 
             return supervised
@@ -129,7 +131,7 @@ class Supervisor:
         patches.wrap(DataStreamWriter, "toTable", to_table)
 
     def _refuse_dstreams(self, patches: Patches, streaming: Any) -> None:
-        """A StreamingContext that the script starts would run without lease, note and stop."""
+        """Refuse a StreamingContext of the script, as it would run without lease, note and stop."""
 
         def start(original: Any) -> Any:
             def refused(context: Any) -> Any:
@@ -144,7 +146,7 @@ class Supervisor:
         patches.wrap(streaming.StreamingContext, "start", start)
 
     def start(self, writer: Any, original: Any) -> Any:
-        """`original` is Spark's own way to start the writer."""
+        """Start a query with a supervisor; `original` is Spark's own way to start the writer."""
         if self.stop.asked:
             raise ScriptEnded
         self.listen()
@@ -153,7 +155,7 @@ class Supervisor:
         name, checkpoint = location_of(writer)
         if checkpoint is None:
             shown = name or self.what.name
-            self.view.say(shown, "has no checkpointLocation: it starts over with each start")
+            self.view.say(shown, "has no checkpointLocation, so every start begins from scratch")
             return original(writer)
         with self._lock:
             shown = name or self._free_name()
@@ -204,7 +206,7 @@ class Supervisor:
         return next(name for name in names if name not in taken)
 
     def listen(self) -> None:
-        """Spark puts a handler of its own in place; a handler of the script's own is left."""
+        """Handle signals instead of Spark's own handler; a handler of the script stays."""
         if threading.current_thread() is not threading.main_thread():
             return
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -216,7 +218,7 @@ class Supervisor:
 
     def _hear(self, number: int, frame: Any) -> None:
         if self._drained is not None:
-            raise ScriptEnded  # the queries have ended, and the script goes on
+            raise ScriptEnded  # the queries have ended, but the script goes on
         self.stop.hear(number, frame)
         if not self._going():
             raise ScriptEnded  # it has not started anything yet
@@ -272,7 +274,7 @@ class Supervisor:
             stream.lines.close()
 
     def drain(self) -> None:
-        """Lets every running batch finish, and ends the queries."""
+        """Let every running batch finish, and end the queries."""
         for stream in self._going():
             if stream.launched.query.isActive:
                 self.view.say(stream.name, "finishing the running batch")
@@ -287,11 +289,11 @@ class Supervisor:
                 stream.ended = "stopped"
 
     def close(self) -> tuple[PipelineReport, ...]:
-        """The script has ended: so do its queries, each after its batch."""
+        """End the queries after their batches, as the script has ended."""
         self._over.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_ENDS_WITHIN_SECONDS)
-        with contextlib.suppress(Exception):  # a JVM that is gone has ended them itself
+        with contextlib.suppress(Exception):  # if the JVM has ended, so have the queries
             self.drain()
             for stream in self._going():
                 self._read(stream)
@@ -305,13 +307,13 @@ class Supervisor:
 
 def plain_dstreams(application: str) -> Refused:
     return Refused(
-        f"{application} starts DStreams (StreamingContext.start), and floodmark supervises only "
+        f"{application} starts DStreams (StreamingContext.start), but floodmark supervises only "
         "those of @dstream",
-        "A context that a script starts itself would run without lease, note and stop, and would "
-        "recover old code without a word.",
-        'Move what builds the streams into a function: @dstream(checkpoint=…, batch="5s") def '
-        "sales(ssc): …, without StreamingContext, start() and awaitTermination(). Its checkpoint "
-        "and state are taken over: floodmark run APP.py --fresh-with-state. Or run the script with "
+        "A context that a script itself starts would run without lease, note and stop, and would "
+        "recover old code without a warning.",
+        'Move the code that builds the streams into a function: @dstream(checkpoint=…, batch="5s") '
+        "def sales(ssc): …, without StreamingContext, start() and awaitTermination(). To take over "
+        "its checkpoint and state: floodmark run APP.py --fresh-with-state. Or run the script with "
         "`python` or spark-submit, without floodmark.auto.",
     )
 

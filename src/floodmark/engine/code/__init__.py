@@ -1,1 +1,1 @@
-"""What code is: its plan and its functions, drawn, compared and rehearsed."""
+"""Reads, compares and tries out the code of a query: its plan and its functions."""

@@ -1,6 +1,6 @@
 """Judges the sources of new code by the rules of `check`, before `upgrade` makes a checkpoint.
 
-The new code's state is not drawn: what it keeps is `check`'s to compare.
+This module does not outline the new code's state: `check` compares the state.
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from floodmark.changes.carry.origin import Origin
-from floodmark.changes.carry.topics import map_entry
-from floodmark.changes.consequences import Sink
+from floodmark.changes.carry.topic_names import map_entry
+from floodmark.changes.known_sink import Sink
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.source_kinds import with_code_kinds
 from floodmark.diagnosis.held import gather_held
 from floodmark.engine.app.built import Built
 from floodmark.engine.code.drawing import ApplicationCode
 from floodmark.engine.code.outline import described
-from floodmark.engine.code.query import read_query, read_sources
+from floodmark.engine.code.query import read_query, read_sources, source_folders
 from floodmark.engine.code.sink_log import ask_sink
 from floodmark.engine.code.source_tables import read_tables
 from floodmark.errors import FloodmarkError, WouldLose
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Judgement
+from floodmark.rules.restarts.source_lists import seen_by_place
 from floodmark.rules.restarts.source_matching import source_words
 from floodmark.rules.restarts.verdict import is_of_sources, judge_sources
 
@@ -31,12 +32,12 @@ from floodmark.rules.restarts.verdict import is_of_sources, judge_sources
 @dataclass(frozen=True)
 class CodeSources:
     checkpoint: Checkpoint
-    """With what the code tells of its sources' kinds."""
+    """The old checkpoint, with the kinds of sources that the code names."""
     notes: tuple[str, ...]
-    """What was compared, and what was not, for the plan."""
+    """Lines for the plan: what was compared, and what was not."""
     sink: Sink
     sink_newest: int | None
-    """The newest batch of this query that the code's sink has, -1 for none; None: not asked."""
+    """The newest batch of this query in the code's sink; -1: no batch; None: not known."""
 
 
 def require_sources(
@@ -47,7 +48,10 @@ def require_sources(
     said: Collection[str],
     accept: Collection[str],
 ) -> CodeSources:
-    """`topics` is old name → new name; `said` are the sources whose kind the user has named."""
+    """Refuse the code if its sources would lose or repeat input; return what was compared.
+
+    `topics` maps old names to new names; `said` are the sources whose kind the user named.
+    """
     with code.built() as found:
         comparison = _compared(found, origin, new, topics, said, code.app)
         newest = _sink_newest(found, comparison)
@@ -82,6 +86,7 @@ def _compared(
 ) -> Comparison:
     held = gather_held(origin.files, origin.checkpoint, look=False)
     sources, last = read_sources(found.writer), held.last
+    folders = source_folders(found.writer)
     checkpoint = with_code_kinds(origin.checkpoint, [one.kind for one in sources])
     drawn = described(
         found.spark, read_query(found.writer), redaction=last.redaction if last else None
@@ -93,7 +98,8 @@ def _compared(
         last,
         found.fingerprint,
         places=held.places,
-        seen=held.seen,
+        seen=seen_by_place(checkpoint, held.seen, folders),
+        folders=folders,
         application=(app,),
         code_checkpoint=new,
         code_checkpoint_is_free=True,
@@ -103,7 +109,7 @@ def _compared(
 
 
 def _renamed(checkpoint: Checkpoint, topics: Mapping[str, str]) -> Checkpoint:
-    """As `upgrade` will write it: the new code reads the topics under their new names."""
+    """Return the checkpoint as `upgrade` will write it: topics have their new names."""
     latest, entry = checkpoint.latest_batch, checkpoint.latest_entry
     if latest is None or entry is None or not topics:
         return checkpoint
@@ -130,8 +136,8 @@ def _agreeing(comparison: Comparison, app: str) -> Iterator[str]:
         elif at in matching.assumed:
             held = comparison.held_sources[old]
             yield (
-                f"{app} reads {words}. NOT COMPARED: the checkpoint tells of source "
-                f"{held.position.id} that it is {held.kind}, and not what it read."
+                f"{app} reads {words}. NOT COMPARED: the checkpoint says that source "
+                f"{held.position.id} is {held.kind}, but not what it read."
             )
         else:
             yield f"{app} reads {words}, as the checkpoint does."
@@ -146,6 +152,7 @@ def _told(judged: Judgement) -> Iterator[str]:
 
 def _not_compared(new: str, app: str) -> str:
     return (
-        f"Only the sources of {app} and its session were compared. What it keeps and computes: "
-        f"`floodmark check {shlex.quote(new)} {shlex.quote(app)}`, when the plan is carried out."
+        f"Only the sources of {app} and its session were compared. To compare its state and "
+        f"results, run this after the plan is executed: "
+        f"`floodmark check {shlex.quote(new)} {shlex.quote(app)}`."
     )

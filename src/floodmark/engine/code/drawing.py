@@ -32,26 +32,26 @@ class Drawing:
     outline: Outline
     drawn: Drawn
     offsets: OffsetEntry
-    """Of the batch without rows that Spark ran."""
+    """The offset entry of the batch without rows that Spark ran."""
     commit: CommitEntry
     folders: tuple[str, ...]
-    """Of the code's own sources: what each is called below sources/."""
+    """The folders of the code's own sources below sources/."""
     sources: tuple[Source, ...] = ()
-    """With all their options, secrets too: nothing of them may be shown."""
+    """The sources with all their options; these hold secrets, so none may be shown."""
 
 
 @dataclass(frozen=True)
 class ApplicationCode:
-    """An application, and how it is to be run."""
+    """An application, and the options to run it with."""
 
     app: str
     settings: Mapping[str, str]
     conf: Mapping[str, str]
-    """Settings of the session."""
+    """Settings of the Spark session."""
     start: Start | None = None
     script: ScriptOptions | None = None
     checkpoints: tuple[str, ...] = ()
-    """Of several queries, the one that has one of them."""
+    """Locations of checkpoints: of several queries, the one that uses such a location is meant."""
 
     @contextlib.contextmanager
     def built(self) -> Iterator[Built]:
@@ -75,7 +75,7 @@ class ApplicationCode:
 def drawing(
     code: ApplicationCode, conf: Mapping[str, str], redaction: Redaction | None = None
 ) -> Iterator[Drawing]:
-    """`conf` is what the checkpoint pins. The session lives as long as the `with`."""
+    """Outline the code in a session that lives as long as the `with`; `conf`: pinned settings."""
     with (
         code.built() as one,
         tempfile.TemporaryDirectory(prefix="floodmark-drawn-", ignore_cleanup_errors=True) as place,

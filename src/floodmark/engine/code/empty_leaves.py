@@ -1,4 +1,4 @@
-"""A plan whose leaves have no rows: the same columns under the same ids, and nobody's data."""
+"""Replaces the leaves of a plan by empty ones with the same columns and column ids."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _is_class(found: Any) -> bool:
 
 
 def replace_leaves(node: Any, instead_of: Callable[[Any], Any]) -> Any:
-    """The plan with other leaves, where `instead_of` gives any."""
+    """Return the plan with other leaves, where `instead_of` returns one."""
     children = sequence(node.children())
     if not children:
         other = instead_of(node)
@@ -49,20 +49,20 @@ def scala_seq(items: list[Any]) -> Any:
 
 
 class EmptyLeaves:
-    """Leaves without rows in the place of others, with the same columns."""
+    """Empty leaves that replace others and have the same columns."""
 
     def __init__(self, session: Any, place: Path, files: int = 1) -> None:
         self._session = session
         self._place = place
         self._files = files
         self.folders: list[Path] = []
-        """Of the streams, in the order in which Spark numbers sources."""
+        """Folders of the streams, in the order in which Spark numbers sources."""
         self._made: list[tuple[Any, Any]] = []
 
     def instead_of(self, leaf: Any) -> Any:
         kind = str(leaf.getClass().getSimpleName())
         if not leaf.isStreaming():
-            # A table that a stream is joined with may be large, and is the user's.
+            # A static table belongs to the user, and may be large.
             return as_leaf(self._session, leaf, self._no_rows(leaf)) if "Relation" in kind else None
         for one, other in self._made:
             if one.equals(leaf):
@@ -78,7 +78,7 @@ class EmptyLeaves:
         for number in range(self._files):
             (folder / f"{number}.json").write_bytes(b"")
         reader = self._session.readStream.schema(schema_of(leaf))
-        # Where executors have disks of their own, the file is missing: no rows all the same.
+        # Executors with disks of their own do not see the file; that also gives no rows.
         reader = reader.option("ignoreMissingFiles", True)
         reader = reader.option("columnNameOfCorruptRecord", "floodmark corrupt record")
         name = source_name(leaf)
@@ -87,20 +87,20 @@ class EmptyLeaves:
         return reader.json(f"file://{folder}")
 
     def _no_rows(self, leaf: Any) -> Any:
-        # Not a local relation: the optimizer would see that it is empty, and leave out the join.
+        # Not a local relation: the optimizer would see that it is empty, and remove the join.
         return self._session.createDataFrame(
             self._session.sparkContext.emptyRDD(), schema_of(leaf), verifySchema=False
         )
 
 
 def as_leaf(session: Any, leaf: Any, frame: Any) -> Any:
-    """The frame under the leaf's own column ids: what stands above it goes on to fit."""
+    """Return the frame under the leaf's own column ids, so that the plan above it still fits."""
     jvm = session._jvm
     expressions = jvm.org.apache.spark.sql.catalyst.expressions
     plan = frame._jdf.queryExecution().analyzed()
     columns = []
     for old, new in zip(sequence(leaf.output()), sequence(plan.output()), strict=True):
-        # Files may hold nulls; a source that says it has none must go on to say so.
+        # Files may hold nulls; a column that was not nullable must stay so.
         child = new if old.nullable() else expressions.KnownNotNull(new)
         metadata = jvm.scala.Option.apply(old.metadata())
         columns.append(

@@ -13,9 +13,9 @@ Initial = tuple[tuple[Any, ...], ...]
 
 
 def initial_values(writer: Any) -> tuple[Initial, ...]:
-    """For each streaming aggregation, nearest the sink first, its functions in their order."""
+    """Return the functions' initial values for each streaming aggregation, last operator first."""
     plan = jvm_field(writer._jwrite, "ds").queryExecution().analyzed()
-    # Some functions, count_if say, are other ones in the end: those keep the state.
+    # Spark replaces some functions, such as count_if, by others: those keep the state.
     plan = writer._spark._jvm.org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions.apply(plan)
     found: list[Initial] = []
     for node in _nodes(plan):
@@ -32,7 +32,7 @@ def _nodes(node: Any) -> Iterator[Any]:
 
 
 def _functions(expressions: list[Any]) -> list[Any]:
-    """Each aggregate function once, as the planner takes them."""
+    """Return each aggregate function once, in the planner's order."""
     found: dict[str, Any] = {}
     for expression in expressions:
         for node in _nodes(expression):

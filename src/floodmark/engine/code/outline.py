@@ -1,8 +1,8 @@
-"""What new code is, drawn from Spark without its data and without its checkpoint.
+"""Outlines new code with Spark, without its data and without its checkpoint.
 
-The writer's plan is taken, each of its sources is replaced by one that gives no rows, its
-sink by one that keeps nothing, and one batch is run on a checkpoint of its own. Spark then
-writes down what state the query would keep: operators, their names and schemas.
+The module takes the writer's plan, replaces each source by one that gives no rows and the
+sink by one that keeps nothing, and runs one batch on a checkpoint of its own. Spark then
+writes down the state that the query would keep: operators, their names and schemas.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from floodmark.storage.load import load
 
 CHECKPOINT = "checkpoint"
 _ENOUGH_SECONDS = 600
-# One partition shows a schema as well as two hundred; the file names do not matter to it.
-# And no code has to be compiled for rows that never come.
+# One partition shows a schema as well as two hundred; the file names do not matter here.
+# There are no rows, so Spark does not have to compile code for them.
 _PLAIN = {
     SHUFFLE_PARTITIONS: "1",
     STATE_FORMAT: "1",
     **NOT_COMPILED,
 }
-# The sources and the sink that stand in for the query's own have no names.
+# The replaced sources and the replaced sink have no names.
 _UNNAMED = {
     SOURCE_EVOLUTION: "false",
     "spark.sql.streaming.queryEvolution.enableSinkEvolution": "false",
@@ -53,11 +53,11 @@ def outline(
     folder: str | Path | None = None,
     redaction: Redaction | None = None,
 ) -> Outline:
-    """What a DataStreamWriter is about to be.
+    """Outline the query of a DataStreamWriter.
 
-    `conf` is what a checkpoint pins: it decides formats of the state. With `folder` (on this
-    machine, empty) the checkpoint that Spark drew stays, as `folder/checkpoint`. `redaction` is
-    that of the note with which the outline is compared.
+    `conf` holds the settings that a checkpoint pins: they decide the state's formats. `folder` is
+    an empty folder on this machine that keeps the checkpoint that Spark made, as
+    `folder/checkpoint`. `redaction` is that of the note with which the outline is compared.
     """
     query = read_query(writer)
     with _place(folder) as place:
@@ -87,7 +87,7 @@ def described(
     redaction: Redaction | None = None,
     of_old_code: bool = False,
 ) -> Outline:
-    """What the plan alone tells; nothing is run for it, and secrets are hidden as in notes."""
+    """Describe a query from its plan alone; nothing runs, and secrets are hidden as in notes."""
     redaction = redaction or Redaction.fresh()
     return Outline(
         tuple(
@@ -97,7 +97,7 @@ def described(
             for source in query.sources
         ),
         query.sink,
-        redaction.options(query.sink_options),
+        redaction.options(query.sink_told),
         query.output_mode,
         query.trigger,
         query.schema_json,
@@ -121,12 +121,12 @@ def _place(folder: str | Path | None) -> Iterator[Path]:
 
 
 def clone_session(spark: Any, conf: Mapping[str, str]) -> Any:
-    """The same settings, functions and views; what is set in it does not show outside."""
+    """Return a session with the same settings, functions and views; changes stay inside it."""
     from pyspark.sql import SparkSession
 
     session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
     for key, value in conf.items():
-        # A newer Spark's pin, or a static one, has no meaning to this session.
+        # The pin of a newer Spark, or a static setting, does not apply to this session.
         if session.conf.isModifiable(key):
             session.conf.set(key, value)
     return session
@@ -150,7 +150,7 @@ def _run(frame: Any, query: Query, checkpoint: Path) -> None:
         raise CannotOutline(
             "Spark fails to plan the new code, without any rows",
             sentence_of(error),
-            "Correct the cause, then ask again.",
+            "Correct the cause, then repeat the command.",
         ) from error
     if not ended:
         started.stop()

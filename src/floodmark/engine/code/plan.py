@@ -1,7 +1,7 @@
-"""The plan of a query, read from the JVM as a tree that can be compared.
+"""Reads the plan of a query from the JVM as a tree that can be compared.
 
-One call gives Spark's JSON of the whole plan. The few things that it leaves out (a
-watermark's delay, a static table's folder or rows, the bodies of Python functions) are asked for.
+One call gives Spark's JSON of the whole plan. The module then asks Spark for the few things
+that the JSON leaves out: a watermark's delay, a static table's folder or rows, Python functions.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from floodmark.checkpoint.plan.reading import Facts, read_plan
 from floodmark.checkpoint.plan.spark_json import (
     KNOWN_BY_OTHER_MEANS,
     VOLATILE,
+    WATERMARK_DELAY,
     expression_id,
     result_id,
 )
 from floodmark.checkpoint.plan.tree import Input, PlanStep, PlanTree
-from floodmark.engine.code.pickled_code import python_digest
-from floodmark.engine.code.static_rows import KINDS as GIVEN_ROWS
-from floodmark.engine.code.static_rows import rows_digest
-from floodmark.engine.code.static_tables import KINDS as TABLES
-from floodmark.engine.code.static_tables import UNTOLD, static_facts
+from floodmark.engine.code.digests.pickled_code import python_digest
+from floodmark.engine.code.digests.static_rows import KINDS as GIVEN_ROWS
+from floodmark.engine.code.digests.static_rows import rows_digest
+from floodmark.engine.code.digests.static_tables import KINDS as TABLES
+from floodmark.engine.code.digests.static_tables import UNTOLD, source_facts, static_facts
 from floodmark.engine.spark.scala import scala_map, sequence
 
 _DEEPEST = 20_000
-_DELAY = "spark.watermarkDelayMs"
 _MOST_FIELDS = "spark.sql.debug.maxToStringFields"
 _PANDAS_OR_ROWS = "userFacingDataType"
 _SUBQUERIES = ("ScalarSubquery", "ListQuery", "Exists", "LateralSubquery")
@@ -38,11 +38,12 @@ _NODE_ID = re.compile(r"(EventTimeWatermark )[0-9a-f-]{36}")
 _TRY = re.compile(r"\btry_\w+(?=\()")
 _MAY_TRY = re.compile(r'"(?:evalMode|evalContext)"')
 _OF_A_SESSION = re.compile(r"@[0-9a-f]{3,}|#\d|\$Lambda|[0-9a-f]{8}-[0-9a-f]{4}-")
+_MARKED = re.compile(r"#(\d+)L?-T\d+ms")
 _NUMBERS = re.compile(r'"(?:jvmId|nodeId)":"[^"]*",?')
 
 
 def read_tree(spark: Any, plan: Any) -> PlanTree:
-    # A column made in hundreds of steps is an expression of hundreds of levels.
+    # A column that was made in hundreds of steps is an expression hundreds of levels deep.
     sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEPEST))
     nodes = json.loads(str(plan.toJSON()))
     _fill(plan, nodes)
@@ -51,7 +52,7 @@ def read_tree(spark: Any, plan: Any) -> PlanTree:
     try:
         return read_plan(nodes, facts)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        # A form that no Spark had when this was written: not read, and never called the same.
+        # No Spark had this form when this was written: an unread plan never counts as the same.
         unread = PlanStep("Unread", (("why", repr(error)),), stateful=True)
         return PlanTree(Input(unread), (), facts.canonical, facts.tries, ("the plan",))
 
@@ -66,6 +67,8 @@ def _facts(spark: Any, plan: Any, nodes: list[Mapping[str, Any]]) -> Facts:
                 continue
             if wanted[at] == "watermark":
                 details[at] = {"delay_ms": _delay(node)}
+            elif wanted[at] == "source":
+                details[at] = source_facts(node)
             elif wanted[at] == "static":
                 details[at] = static_facts(node)
             elif wanted[at] == "rows":
@@ -83,11 +86,17 @@ def _facts(spark: Any, plan: Any, nodes: list[Mapping[str, Any]]) -> Facts:
     if ranks is None:
         untold, ranks = (*untold, "the order of its aggregates"), {}
     digest = hashlib.sha256(whole.encode()).hexdigest()
-    return Facts(details, functions, digest, tries, untold, ranks)
+    marked = _marked(plan) if "watermark" in wanted.values() else frozenset()
+    return Facts(details, functions, digest, tries, untold, marked, ranks)
+
+
+def _marked(plan: Any) -> frozenset[int]:
+    """Spark's JSON has no metadata; its text has the watermark's delay behind each column."""
+    return frozenset(map(int, _MARKED.findall(str(plan.toString()))))
 
 
 def _are_arranged(nodes: list[Mapping[str, Any]]) -> bool:
-    """Whether a `select` stands above several aggregates: a node's parents come before it."""
+    """Whether a `select` stands above several aggregates; in the list, parents come first."""
     has_project = False
     for node in nodes:
         kind = str(node["class"]).rsplit(".", 1)[-1]
@@ -98,13 +107,13 @@ def _are_arranged(nodes: list[Mapping[str, Any]]) -> bool:
 
 
 def _results(node: Mapping[str, Any]) -> list[int]:
-    """The numbers of a node's aggregates, in its order."""
+    """Return the numbers of a node's aggregates, in its order."""
     every = [raw for one in node["aggregateExpressions"] for raw in one]
     return [result_id(raw) for raw in every if str(raw["class"]).endswith(".AggregateExpression")]
 
 
 def _ranks(spark: Any, plan: Any) -> dict[int, int] | None:
-    """Spark plans the state from what its optimizer leaves; None where it does not say."""
+    """Return the order of aggregates after Spark's optimizer; None where Spark does not say."""
     from py4j.protocol import Py4JError
 
     try:
@@ -122,7 +131,7 @@ def _rows(leaf: Any) -> dict[str, Any]:
 
 
 def _fill(plan: Any, nodes: list[dict[str, Any]]) -> None:
-    """What the JSON does not tell, of expressions above all: asked for where a node has it."""
+    """Fill in what the JSON leaves out, mostly of expressions, by asking Spark."""
     tries = "try_" in str(plan.toString()) if _MAY_TRY.search(json.dumps(nodes)) else False
     wanted = {
         at
@@ -139,7 +148,7 @@ def _fill(plan: Any, nodes: list[dict[str, Any]]) -> None:
         mine = [one for top in sequence(node.expressions()) for one in _nodes(top)]
         told = list(_expressions(nodes[at]))
         if len(mine) != len(told):
-            continue  # what is left out then counts as not seen
+            continue  # the parts that are left out then count as not seen
         for raw, expression in zip(told, mine, strict=True):
             if _is_half_told(raw, tries):
                 _tell(raw, expression)
@@ -167,7 +176,7 @@ def _tell(raw: dict[str, Any], expression: Any) -> None:
 
 
 def _hidden(raw: Mapping[str, Any]) -> list[str]:
-    """Fields that Spark's JSON leaves empty: options of from_json, a schema of Protobuf."""
+    """Return the fields that Spark's JSON leaves empty: options of from_json, Protobuf's schema."""
     if str(raw.get("class")).endswith(".Literal"):
         return []
     known = VOLATILE | KNOWN_BY_OTHER_MEANS
@@ -175,7 +184,7 @@ def _hidden(raw: Mapping[str, Any]) -> list[str]:
 
 
 def _text(expression: Any, name: str) -> Any:
-    """None where it has no words of its own, or some that are others in each session."""
+    """Return a field's text; None where it has no text, or one that differs in each session."""
     from py4j.protocol import Py4JError
 
     try:
@@ -207,7 +216,7 @@ def _tell_subquery(nodes: list[dict[str, Any]], plan: Any) -> None:
 
 
 def _number(value: Any, places: dict[int, int]) -> None:
-    """Columns of a subquery by their order, as Spark's numbers are others in each session."""
+    """Number a subquery's columns in their order: Spark's numbers differ in each session."""
     if isinstance(value, list):
         for one in value:
             _number(one, places)
@@ -220,7 +229,7 @@ def _number(value: Any, places: dict[int, int]) -> None:
 
 
 def _expressions(value: Any) -> Iterator[dict[str, Any]]:
-    """Of a plan's node, in the order in which Spark walks them."""
+    """Yield the expressions of a plan's node, in the order in which Spark walks them."""
     if isinstance(value, dict):
         for inner in value.values():
             if isinstance(inner, list):
@@ -241,6 +250,8 @@ def _asks(node: Mapping[str, Any]) -> str | None:
         return "watermark"
     if kind in TABLES:
         return "static"
+    if kind == "StreamingRelationV2":
+        return "source"
     if kind in GIVEN_ROWS and node.get("isStreaming") is not True:
         return "rows"
     if '"class": "org.apache.spark.sql.catalyst.expressions.Python' in json.dumps(node):
@@ -250,7 +261,7 @@ def _asks(node: Mapping[str, Any]) -> str | None:
 
 
 def _nodes(node: Any) -> Iterator[Any]:
-    """As the JSON lists them: each before its children."""
+    """Yield the nodes in the order of the JSON: each before its children."""
     yield node
     for child in sequence(node.children()):
         yield from _nodes(child)
@@ -260,8 +271,8 @@ def _delay(node: Any) -> int | None:
     column = str(node.eventTime().name())
     for attribute in sequence(node.output()):
         metadata = attribute.metadata()
-        if str(attribute.name()) == column and metadata.contains(_DELAY):
-            return int(metadata.getLong(_DELAY))
+        if str(attribute.name()) == column and metadata.contains(WATERMARK_DELAY):
+            return int(metadata.getLong(WATERMARK_DELAY))
     return None
 
 
@@ -283,7 +294,7 @@ def _functions(node: Any) -> dict[int, str]:
 
 @contextlib.contextmanager
 def _whole_texts(spark: Any) -> Iterator[None]:
-    """Spark cuts its texts after 25 columns; what is compared must be whole."""
+    """Let Spark print all columns of a node; by default it cuts its texts after 25."""
     before = spark.conf.get(_MOST_FIELDS, None)
     spark.conf.set(_MOST_FIELDS, "1000000")
     try:

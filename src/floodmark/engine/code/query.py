@@ -1,7 +1,7 @@
-"""What a writer is about to start: its sources, its sink and its options, read from the JVM.
+"""Reads what a writer is about to start: its sources, its sink and its options.
 
-PySpark keeps none of this on the Python side, so the JVM's writer and its
-analysed plan are asked. Nothing is started and nothing is written.
+PySpark keeps none of this in Python, so the module asks the JVM's writer and its analysed
+plan. It starts nothing and writes nothing.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from floodmark.checkpoint.outline import ANSI, EVALUATING, TIME_ZONE
+from floodmark.checkpoint.outline import ANSI, EVALUATING, PARTITIONED_BY, TABLE, TIME_ZONE
 from floodmark.checkpoint.plan.tree import PlanTree
 from floodmark.connectors.files.offset import FILE_SOURCES
 from floodmark.engine.code.plan import read_tree
-from floodmark.engine.spark.scala import jvm_field, scala_map
+from floodmark.engine.spark.scala import jvm_field, scala_map, sequence
 from floodmark.errors import WrongUse
+
+TABLE_GIVEN = "_floodmark_table"
+"""On a writer: the name that toTable() was given, which Spark keeps nowhere before the start."""
 
 
 @dataclass(frozen=True)
@@ -24,13 +27,13 @@ class Source:
     """One source of the plan, in the order of its offsets in the checkpoint."""
 
     kind: str
-    """As format() names it: kafka, delta, csv, rate, socket…"""
+    """The name in format(): kafka, delta, csv, rate, socket…"""
     options: Mapping[str, str]
-    """Keys in lower case: Spark's options do not tell case apart."""
+    """The source's options; keys are in lower case, as Spark ignores their case."""
     description: str
     schema_ddl: str = ""
     name: str | None = None
-    """Spark 4.2 and later: the name that the code gave it."""
+    """The name that the code gave it (Spark 4.2 and later)."""
 
     @property
     def path(self) -> str | None:
@@ -47,15 +50,24 @@ class Query:
     trigger: str
     schema_json: str
     tree: PlanTree
+    table: str | None = None
+    """Of toTable()."""
+    partitioned_by: tuple[str, ...] = ()
+
+    @property
+    def sink_told(self) -> dict[str, str]:
+        """The sink's options, and what a writer is told in other ways; keys in lower case."""
+        told = {**self.sink_options, PARTITIONED_BY: ",".join(self.partitioned_by)}
+        return told if self.table is None else {**told, TABLE: self.table}
 
 
 def is_writer(value: Any) -> bool:
-    """A DataStreamWriter of the classic API; Spark Connect's has no JVM beside it."""
+    """Whether this is a DataStreamWriter of the classic API; Spark Connect's has no JVM writer."""
     return type(value).__name__ == "DataStreamWriter" and hasattr(value, "_jwrite")
 
 
 def is_remote_writer(value: Any) -> bool:
-    """A DataStreamWriter of Spark Connect."""
+    """Whether this is a DataStreamWriter of Spark Connect."""
     return type(value).__module__ == "pyspark.sql.connect.streaming.readwriter"
 
 
@@ -66,7 +78,7 @@ def require_writer(value: Any, origin: str) -> None:
     do = "Return orders.writeStream.format(…).option(…), without .start()."
     why = "The runtime sets its checkpoint and starts it."
     if kind == "StreamingQuery":
-        why = "It was started already, so nothing could be checked before."
+        why = "The query is already started, so Floodmark cannot check it before its start."
     elif kind == "DataFrame":
         do = "Add .writeStream.format(…) to it, and return that."
     elif kind == "DataStreamWriter":
@@ -96,11 +108,18 @@ def read_query(writer: Any) -> Query:
         str(jvm_field(jvm_writer, "trigger").toString()),
         str(schema),
         read_tree(writer._spark, plan),
+        getattr(writer, TABLE_GIVEN, None),
+        _partitioned_by(jvm_writer),
     )
 
 
+def _partitioned_by(jvm_writer: Any) -> tuple[str, ...]:
+    columns = jvm_field(jvm_writer, "partitioningColumns")
+    return tuple(map(str, sequence(columns.get()))) if columns.isDefined() else ()
+
+
 def read_sources(writer: Any) -> tuple[Source, ...]:
-    """The sources alone, in the order of their offsets; options as the code gives them."""
+    """Read the sources alone, in the order of their offsets, with the code's options."""
     return _sources(jvm_field(writer._jwrite, "ds").queryExecution().analyzed())
 
 
@@ -112,9 +131,9 @@ def _sources(plan: Any) -> tuple[Source, ...]:
 
 
 def source_folders(writer: Any) -> tuple[str, ...]:
-    """What Spark calls each source below sources/.
+    """Return the folder of each source below sources/.
 
-    A stream that is read twice has two places in the offsets, and one folder.
+    A stream that is read twice has two places in the offsets, but one folder.
     """
     leaves = jvm_field(writer._jwrite, "ds").queryExecution().analyzed().collectLeaves()
     seen: list[tuple[Any, str]] = []
@@ -151,12 +170,12 @@ def _source(leaf: Any) -> Source:
             schema,
             source_name(leaf),
         )
-    # A memory stream and other sources of tests stand in the plan themselves.
+    # A memory stream and other test sources are in the plan themselves.
     return Source(leaf.getClass().getSimpleName().lower(), {}, str(leaf.toString()), schema)
 
 
 def source_name(leaf: Any) -> str | None:
-    """What the code called a source, where it did."""
+    """Return the name that the code gave a source, if it gave one."""
     from py4j.protocol import Py4JError
 
     try:
@@ -167,7 +186,7 @@ def source_name(leaf: Any) -> str | None:
 
 
 def _short_name(name: str) -> str:
-    """`csv` of org.apache.spark.sql.execution.datasources.csv.CSVFileFormat."""
+    """Return `csv` for org.apache.spark.sql.execution.datasources.csv.CSVFileFormat."""
     lowered = name.lower()
     if "." not in lowered:
         return lowered
@@ -178,10 +197,10 @@ def _short_name(name: str) -> str:
 
 
 def sql_conf(spark: Any, of_old_code: bool = False) -> dict[str, str]:
-    """What was set of spark.sql.*, and what expressions are evaluated with.
+    """Return the settings of spark.sql.* that were set, and those that change how expressions run.
 
-    The time zone and ANSI mode count where nobody sets them: the machine and the Spark decide.
-    `of_old_code`: this Spark runs it now, and says nothing of the Spark that ran it then.
+    The time zone and ANSI mode count even where nobody sets them: the machine and the Spark release
+    decide them. `of_old_code`: this Spark runs old code now; its ANSI default is not the old one.
     """
     pairs = spark._jsparkSession.sessionState().conf().getAllConfs().iterator()
     found: dict[str, str] = {}

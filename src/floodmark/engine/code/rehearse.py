@@ -1,7 +1,7 @@
-"""A rehearsal: a fork of the checkpoint, the new code, a sink that keeps nothing, one batch.
+"""Rehearses a restart: runs one batch of the new code on a fork of the checkpoint.
 
-The engine's own verdict. What is the user's is read at most: the fork lies elsewhere, its
-sink writes nothing, sources are kept from tidying up their input.
+The result is Spark's own verdict. The rehearsal only reads what belongs to the user: the fork
+is elsewhere, its sink keeps nothing, and sources may not clean up their input.
 """
 
 from __future__ import annotations
@@ -22,7 +22,17 @@ from floodmark.changes.carry.rehome import (
     moved_schema_log,
 )
 from floodmark.checkpoint.conf_keys import CHECKPOINT_LOCATION
-from floodmark.checkpoint.layout import COMMITS, METADATA, NOTES, OFFSETS, SOURCES, STATE
+from floodmark.checkpoint.layout import (
+    COMMITS,
+    METADATA,
+    NOTES,
+    OFFSETS,
+    OPERATOR_METADATA,
+    SOURCES,
+    STATE,
+    STATE_SCHEMA,
+    checksum_file,
+)
 from floodmark.checkpoint.metadata import parse_operator_metadata
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import render_offsets
@@ -40,13 +50,13 @@ from floodmark.errors import FloodmarkError, WrongUse
 from floodmark.rules.restarts.rehearsal import Rehearsal
 from floodmark.rules.restarts.source_matching import plain_path
 from floodmark.secret_text import redacted
-from floodmark.storage.copying import copy_file
+from floodmark.storage.file_copy import copy_file
 from floodmark.storage.files import Files, WritableFiles, open_files
 
 _ENOUGH_SECONDS = 600.0
 _POLL_SECONDS = 0.05
 _TOLD_SECONDS = 20.0
-"""After its commit a batch's progress comes at once, unless the session keeps none."""
+"""A batch's progress comes right after its commit, unless the session keeps no progress."""
 _ELSEWHERE = "elsewhere"
 DEFAULT_CAP = 1000
 
@@ -58,9 +68,9 @@ def rehearse(
     empty: bool = False,
     scratch: str | None = None,
 ) -> Rehearsal:
-    """Runs one batch of the new code on a fork, with its own sources or with empty ones.
+    """Run one batch of the new code on a fork, with its own sources or with empty ones.
 
-    A source that has nothing new to give is no test of the state: then empty ones stand in.
+    A source without new input does not test the state, so empty sources then replace it.
     `scratch` is a folder for the fork; a cluster needs one that all its machines see.
     """
     if checkpoint.latest_batch is None:
@@ -72,7 +82,7 @@ def rehearse(
             return found
     found = _attempt(writer, query, files, checkpoint, scratch, empty=True)
     if found is not None and not empty:
-        # The real sources did read their offsets, before they said that nothing is new.
+        # The real sources read their offsets before they found nothing new.
         found = replace(found, real_sources=True)
     if found is None:
         raise WrongUse(
@@ -85,7 +95,7 @@ def rehearse(
 
 @contextlib.contextmanager
 def capped(rows: int, also: Mapping[str, str] | None = None) -> Iterator[None]:
-    """While a pipeline is built: its sources give few records, and leave their input alone.
+    """While a pipeline is built, limit what its sources give, and let them keep their input.
 
     `also` are options that every source gets as well.
     """
@@ -98,7 +108,7 @@ def capped(rows: int, also: Mapping[str, str] | None = None) -> Iterator[None]:
         def read(self: Any, *arguments: Any, **named: Any) -> Any:
             options = _limits(rows, {*_options_of(self), *map(str.lower, named)})
             options |= also or {}
-            # A limit given to load(…, maxFilesPerTrigger=…) would come after ours.
+            # A limit in load(…, maxFilesPerTrigger=…) would otherwise override these.
             ours = {key.lower() for key in options}
             own = {key: value for key, value in named.items() if key.lower() not in ours}
             return original(self.options(**options), *arguments, **own)
@@ -115,16 +125,16 @@ def capped(rows: int, also: Mapping[str, str] | None = None) -> Iterator[None]:
 
 
 def _limits(rows: int, given: set[str]) -> dict[str, str]:
-    """Options in the place of the code's own, whose names are given."""
+    """Return the options that replace the code's own; `given` are the names that the code set."""
     options = {"cleanSource": "off"}
     if "minoffsetspertrigger" in given:
-        # The one batch would wait for more, and Kafka refuses a least above the most.
+        # The one batch would wait for more input, and Kafka refuses a minimum above the maximum.
         options["minOffsetsPerTrigger"] = "1"
     if not rows:
         return options
     options["maxOffsetsPerTrigger"] = str(rows)
     if "maxbytespertrigger" in given:
-        # A file source takes either limit; of one byte it makes one file.
+        # A file source accepts only one of the two limits; one byte means one file.
         options["maxBytesPerTrigger"] = "1"
     if "maxbytespertrigger" not in given or not _knows_bytes():
         options["maxFilesPerTrigger"] = "1"
@@ -132,7 +142,7 @@ def _limits(rows: int, given: set[str]) -> dict[str, str]:
 
 
 def _knows_bytes() -> bool:
-    """Before Spark 4, a file source has no limit of bytes, and does not look at one."""
+    """Whether this Spark's file source has a limit of bytes: Spark 4 added it."""
     import pyspark
 
     return not pyspark.__version__.startswith("3.")
@@ -150,7 +160,7 @@ def _attempt(
     scratch: str | None,
     empty: bool,
 ) -> Rehearsal | None:
-    """None where there was nothing to run."""
+    """Run the batch on a fork; return None where there was nothing to run."""
     if scratch is None:
         require_one_machine(writer._spark, "or name a folder that all machines see: --scratch DIR")
     with scratch_place(scratch, "rehearsal") as place:
@@ -186,10 +196,10 @@ def fork_checkpoint(
     home: Path,
     needed: frozenset[str] | None = None,
 ) -> None:
-    """What a start needs: the newest logs, the sources' own, and the state of the last commit.
+    """Copy what a start needs: the newest logs, the sources' own, and the last commit's state.
 
-    `home` is where the fork is going to run: the state's metadata names its own place. `needed` are
-    the files of that state, where the caller has looked at them already.
+    `home` is the folder where the fork will run, as the state's metadata contains its own path.
+    `needed` are the files of that state, if the caller has already found them.
     """
     listed = belonging(checkpoint.files if checkpoint.complete else files.list().files)
     if needed is None:
@@ -199,7 +209,7 @@ def fork_checkpoint(
         if path.startswith(NOTES + "/") or not _is_needed(path, checkpoint, needed):
             continue
         if is_operator_metadata(path):
-            # One that names another place must not lead Spark there.
+            # Metadata that names another location must not lead Spark there.
             data = files.read(RelativePath(path))
             is_other = _is_of_another_place(files.root, data)
             goal = home.parent / _ELSEWHERE if is_other else home
@@ -227,12 +237,12 @@ def _is_needed(path: str, checkpoint: Checkpoint, needed: frozenset[str] | None)
         kept = checkpoint.offset_ids[-2:] + checkpoint.commit_ids[-2:]
         return int(rest) in kept
     if folder == STATE and needed is not None:
-        return path in needed or "_metadata" in path or "_stateSchema" in path
+        return path in needed or OPERATOR_METADATA in path or STATE_SCHEMA in path
     return path == METADATA or folder in (SOURCES, STATE) or is_schema_log(path)
 
 
 def _needed_state(files: Files, checkpoint: Checkpoint) -> frozenset[str] | None:
-    """None where it cannot be told: then all of it, and Spark judges."""
+    """Return the files of the needed state; None where they are unknown: the fork takes all."""
     batch = checkpoint.committed_batch
     if batch is None or not checkpoint.complete:
         return None
@@ -243,19 +253,19 @@ def _needed_state(files: Files, checkpoint: Checkpoint) -> frozenset[str] | None
 
 
 def state_paths(stores: Iterable[StoreChain]) -> frozenset[str]:
-    """All files that rebuild these stores."""
+    """Return all files that rebuild these stores."""
     found = {file.path for store in stores for file in store.files}
     found |= {table.path for store in stores for table in store.tables}
-    return frozenset(found | {f"{path}.crc" for path in found})
+    return frozenset(found | set(map(checksum_file, found)))
 
 
 def _point_to_nothing(
     fork: WritableFiles, checkpoint: Checkpoint, folders: list[Path], query: Query
 ) -> None:
-    """The fork's offsets are those of file sources that have seen two of their empty files.
+    """Rewrite the fork's offsets for file sources that have read two of their empty files.
 
-    The newest entry is at the second file, the one before it at the first, and the third
-    is there for the batch to come.
+    The newest entry is at the second file and the entry before it at the first. The third file
+    is the input of the next batch.
     """
     latest = checkpoint.latest_batch
     assert latest is not None
@@ -284,7 +294,7 @@ def _point_to_nothing(
 
 
 def to_nowhere(frame: Any, query: Query) -> Any:
-    """A sink that keeps nothing, and that has every row computed."""
+    """Return a writer to a sink that computes every row and keeps none."""
     return frame.writeStream.format("noop").outputMode(query.output_mode.lower())
 
 
@@ -296,15 +306,15 @@ def run_batch(
     real: bool,
     enough: float = _ENOUGH_SECONDS,
 ) -> Rehearsal | None:
-    """One batch on the fork; None where there was nothing to run, or not enough time for it."""
+    """Run one batch on the fork; None where there was nothing to run, or too little time."""
     from pyspark.errors import PySparkException
 
     for key, value in query.sink_options.items():
-        if key.startswith("asyncprogress"):  # it decides which entries of the logs are needed
+        if key.startswith("asyncprogress"):  # it decides which entries the logs need
             writer = writer.option(key, value)
     writer = writer.option(CHECKPOINT_LOCATION, f"file://{fork}")
     try:
-        # Not once=True, which knows no limits: the first batch of a trigger that has no second.
+        # Not once=True, which ignores limits: this is the first batch of a trigger with no second.
         started = writer.trigger(processingTime="10000 days").start()
     except PySparkException as error:
         return Rehearsal(False, batch, real, None, redacted(str(error)).splitlines()[0])
@@ -323,7 +333,7 @@ def run_batch(
 
 
 def _progress(query: Any, batch: int) -> Mapping[str, Any]:
-    """What Spark tells of a batch, a moment after its commit; {} where it keeps no progress."""
+    """Return Spark's progress of a batch, shortly after its commit; {} if there is none."""
     end = time.monotonic() + _TOLD_SECONDS
     while query.isActive and time.monotonic() < end:
         for one in query._jsq.recentProgress():
@@ -335,7 +345,7 @@ def _progress(query: Any, batch: int) -> Mapping[str, Any]:
 
 
 def _wait(query: Any, commit: Path, enough: float) -> bool:
-    """True for a batch that was committed, False for a trigger that had nothing to do."""
+    """Wait for the batch: True if it was committed, False if the trigger had nothing to do."""
     end = time.monotonic() + enough
     idle = 0
     while query.isActive and time.monotonic() < end:
@@ -343,7 +353,7 @@ def _wait(query: Any, commit: Path, enough: float) -> bool:
             return True
         status = query.status
         waits = not status["isTriggerActive"] and "next trigger" in status["message"]
-        # Twice: the commit may have come between the two looks.
+        # Look twice: the commit may have come between the two looks.
         idle = idle + 1 if waits else 0
         if idle > 1:
             return commit.exists()

@@ -1,4 +1,4 @@
-"""What a query's sink remembers of its batches, asked through Spark's own file systems."""
+"""Asks a query's sink for the batches that it remembers, through Spark's own file systems."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from floodmark.checkpoint.live_answers import SinkLog
 from floodmark.connectors.delta import sink as delta_sink
 from floodmark.connectors.files import sink as file_sink
-from floodmark.connectors.sinks import DELTA_SINK, FILE_SINK, goes_by_number
+from floodmark.connectors.sink_memory import DELTA_SINK, FILE_SINK, goes_by_number
 from floodmark.engine.spark.hadoop import checkpoint_files
 from floodmark.errors import FloodmarkError, NotThere
 
@@ -16,10 +16,10 @@ from floodmark.errors import FloodmarkError, NotThere
 def ask_sink(
     spark: Any, kind: str, options: Mapping[str, str], query_id: str | None
 ) -> SinkLog | None:
-    """None for a sink that remembers nothing, or that has no path, as a table of a catalog.
+    """Return what the sink remembers; None for one that remembers nothing or has no path.
 
-    `options` are the writer's, with keys in lower case. A log that is there and cannot be read is
-    an error.
+    A table of a catalog has no path. `options` are the writer's, with keys in lower case. Raises
+    an error for a log that exists and cannot be read.
     """
     path = options.get("path")
     if path is None or not (kind == DELTA_SINK or goes_by_number(kind)):
@@ -37,7 +37,7 @@ def ask_sink(
 def newest_in_sink(
     spark: Any, kind: str, options: Mapping[str, str], query_id: str | None
 ) -> int | None:
-    """The newest batch that the sink has; None where it has none, or cannot be asked."""
+    """Return the sink's newest batch; None where it has none, or cannot be read."""
     try:
         found = ask_sink(spark, kind, options, query_id)
     except FloodmarkError:

@@ -1,8 +1,8 @@
-"""A checkpoint made of an outline, for a rehearsal: logs, schemas and settings, and not one row.
+"""Makes a checkpoint from an outline, for a rehearsal: logs, schemas and settings, no rows.
 
-It has one partition, whatever the real one pins: Spark compares schemas, operators and settings,
-for which one is enough. Where the log pins no number, it has as many as the real one: whether
-the session's fits is then part of the question.
+The checkpoint has one partition, whatever the real one pins: Spark compares schemas, operators
+and settings, and one partition is enough for that. Where the log pins no number, the checkpoint
+has as many partitions as the real one, because the session's number must then fit as well.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ from floodmark.checkpoint.conf_keys import (
     SHUFFLE_PARTITIONS,
     STATE_CODEC,
 )
-from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, STATE, store_folder
+from floodmark.checkpoint.layout import (
+    COMMITS,
+    METADATA,
+    OFFSETS,
+    OPERATOR_METADATA,
+    STATE,
+    STATE_SCHEMA,
+    schema_file,
+    store_folder,
+)
 from floodmark.checkpoint.offsets import render_offsets, with_conf
 from floodmark.checkpoint.outline import OperatorOutline
 from floodmark.checkpoint.relative_path import RelativePath
@@ -32,16 +41,16 @@ from floodmark.statestore.write import StoreFormat, write_store
 from floodmark.storage.files import WritableFiles, open_files
 
 _FAMILIES = 3
-"""The version of state schemas that has column families, in files of their own folder."""
+"""The version of state schemas that has column families, in files in a folder of their own."""
 _MOST_PARTITIONS = 1_000
-"""An outline is a file that anybody can write."""
+"""A limit, because anybody can write an outline file."""
 _VERSION = 2
-"""Of the state: two batches are committed."""
+"""The version of the state: two batches are committed."""
 
 
 @contextlib.contextmanager
 def skeleton_checkpoint(held: HeldCheckpoint) -> Iterator[WritableFiles]:
-    """A folder with such a checkpoint, which is gone afterwards."""
+    """Yield a temporary folder with such a checkpoint."""
     with tempfile.TemporaryDirectory(
         prefix="floodmark-skeleton-", ignore_cleanup_errors=True
     ) as made:
@@ -85,7 +94,7 @@ def _operator(
     conf: Mapping[str, str],
     unique: bool,
 ) -> dict[int, tuple[tuple[str, ...], ...]]:
-    """Its schemas, what it says of itself, and an empty state; the ids that a commit names."""
+    """Write an operator's schemas, metadata and empty state; return the ids for the commit."""
     number = operator.operator
     described = {one.operator: one for one in held.checkpoint.state_operators}
     provider = described[number].provider if number in described else "hdfs"
@@ -125,12 +134,12 @@ def _operator(
 def _write_schema(
     files: WritableFiles, operator: int, store: str, schema: StateSchema
 ) -> str | None:
-    """The full path of the file, where the operator's metadata has to name it."""
+    """Write a schema; return the file's full path where the operator's metadata must name it."""
     if schema.version != _FAMILIES:
-        path = f"{store_folder(operator, 0, store)}/_metadata/schema"
+        path = schema_file(operator, store)
         files.write(RelativePath(path), render_schema(schema))
         return None
-    path = f"{STATE}/{operator}/_stateSchema/{store}/0_{uuid.uuid4()}"
+    path = f"{STATE}/{operator}/{STATE_SCHEMA}/{store}/0_{uuid.uuid4()}"
     files.write(RelativePath(path), render_schema(schema))
     return f"file:{files.root}/{path}"
 
@@ -147,7 +156,7 @@ def _write_metadata(
         fields["operatorPropertiesJson"] = operator.properties_json
     text = json.dumps(fields, separators=(",", ":"))
     name, version = ("v2/0", 2) if dated else ("metadata", 1)
-    path = f"{STATE}/{operator.operator}/_metadata/{name}"
+    path = f"{STATE}/{operator.operator}/{OPERATOR_METADATA}/{name}"
     files.write(RelativePath(path), f"v{version}\n{text}".encode())
 
 

@@ -1,4 +1,4 @@
-"""Which Delta tables new code reads, where no note of the last start tells sources apart."""
+"""Finds which Delta tables new code reads, where no note of the last start names sources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from floodmark.errors import FloodmarkError
 
 
 def read_tables(spark: Any, sources: Sequence[Source], last: LastStart | None) -> dict[int, str]:
-    """A source's place in the code → the id of its table."""
+    """Return the id of the table that each source reads, by the source's place in the code."""
     if last is not None and last.sources:
         return {}
     found = {}
@@ -23,7 +23,7 @@ def read_tables(spark: Any, sources: Sequence[Source], last: LastStart | None) -
             try:
                 table = table_log.table_id(checkpoint_files(spark, source.path))
             except FloodmarkError:
-                continue  # a table that cannot be read is the start's to refuse
+                continue  # Spark refuses a table that cannot be read when the query starts
             if table is not None:
                 found[at] = table
     return found

@@ -1,1 +1,1 @@
-"""The demonstration: a sales pipeline that is killed in the middle of a batch and loses nothing."""
+"""Runs the demonstration: a sales pipeline that is killed during a batch and loses nothing."""

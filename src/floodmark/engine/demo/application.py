@@ -1,6 +1,6 @@
-"""Sales by customer: CSV files in, running totals out.
+"""Totals sales by customer, from CSV files.
 
-`floodmark demo` has put this file here. Run it yourself: floodmark run sales.py --available-now
+`floodmark demo` put this file here. Run it yourself: floodmark run sales.py --available-now
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from floodmark.engine.pipelines.pipeline import pipeline
+from floodmark.engine.pipelines.decorator import pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,7 +34,7 @@ def sales(spark: SparkSession, start: Start) -> DataStreamWriter:
     totals = orders.groupBy("customerId").sum("amountPaid").toDF("customerId", "total")
 
     def replace_totals(batch: DataFrame, batch_id: int) -> None:
-        # Writing the same totals twice changes nothing: that is what makes a rerun safe.
+        # Writing the same totals twice changes nothing, so a batch can safely run again.
         batch.coalesce(1).write.mode("overwrite").parquet(str(HERE / "totals"))
 
     return totals.writeStream.outputMode("complete").foreachBatch(replace_totals)

@@ -1,6 +1,6 @@
-"""The judge: one batch query over all input, compared with what the stream has written.
+"""Compares one batch query over all input with what the stream wrote; prints one JSON line.
 
-A process of its own, so that it shares nothing with the stream. Prints one JSON line.
+It runs in a process of its own, so that it shares nothing with the stream.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The demonstration's steps: make files, run, kill in the middle of a batch, run again, compare.
+"""Runs the steps of the demonstration: make files, run, kill during a batch, run again, compare.
 
-What happens is real: the driver is another process and gets SIGKILL. The story only
-watches the checkpoint and tells what it sees.
+The events are real: the driver is another process and gets SIGKILL. The story only watches the
+checkpoint and reports what it sees.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from floodmark.connectors.files.input_files import input_files
 from floodmark.connectors.files.live import read_source_log
 from floodmark.engine.demo.orders import count_orders, write_orders
 from floodmark.errors import StoppedMidway, WrongUse
+from floodmark.screen import fields_html, fields_text
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load, load_logs
 from floodmark.storage.machine.process import kill_family
@@ -30,7 +31,7 @@ from floodmark.storage.machine.process import kill_family
 MARK = ".floodmark-demo"
 FIRST_FILES = range(8)
 MORE_FILES = range(8, 12)
-# Two files a batch: batch 2 is the third of the first four, and dies.
+# Two files a batch: the driver dies in batch 2, the third of the first four.
 VICTIM = 2
 _RUN = "from floodmark.cli.main import main; main()"
 _PATIENCE_SECONDS = 300.0
@@ -40,63 +41,68 @@ _TRIES = 3
 @dataclass(frozen=True)
 class StoryBatch:
     batch: int
-    """The batch."""
+    """The number of the batch."""
     planned_ms: int
-    """When it was planned."""
+    """The time when it was planned."""
     committed_ms: int
-    """When it was committed."""
+    """The time when it was committed."""
     rows: int
-    """How many orders it read."""
+    """The number of orders that it read."""
     run: int
-    """Which start of the driver finished it."""
+    """The start of the driver that finished it."""
     run_again: bool
-    """It was in flight when the driver was killed, and was run again."""
+    """True where it was in flight when the driver was killed, and ran again."""
 
 
 @dataclass(frozen=True)
 class Story:
+    """The result of the demonstration."""
+
     folder: str
-    """Where the demonstration is."""
+    """The folder of the demonstration."""
     checkpoint: str
-    """Its checkpoint."""
+    """The location of its checkpoint."""
     killed_in_batch: int
     """The batch in which the driver was killed."""
     batches: tuple[StoryBatch, ...]
-    """Every batch that was run."""
+    """All batches that ran."""
     orders: int
-    """How many orders the stream has read."""
+    """The number of orders that the stream read."""
     equal: bool
-    """The stream's totals are those of a batch query over the same files."""
+    """Whether the stream's totals equal those of a batch query over the same files."""
     customers: int
-    """How many customers have a total."""
+    """The number of customers with a total."""
     batch_query_total: str
-    """The sum by the batch query."""
+    """The sum that the batch query found."""
     stream_total: str
-    """The sum by the stream."""
+    """The sum that the stream found."""
     differ: tuple[str, ...]
     """The first customers whose totals differ."""
     seconds: float
-    """How long it took."""
+    """The duration of the demonstration."""
+
+    __repr__ = fields_text
+    _repr_html_ = fields_html
 
 
 Tell = Callable[[str], Any]
-"""Called with each thing that happens, in plain words."""
+"""Gets a plain sentence for each event."""
 
 
 def prepare_folder(folder: Path) -> None:
-    """An earlier demonstration is replaced; anything else is left alone."""
+    """Make the folder; replace an earlier demonstration, refuse any other content."""
     if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
         raise WrongUse(
-            f"{folder} is not empty, and no demonstration made it",
+            f"{folder} is not empty, and it is not an earlier demonstration",
             do="Choose another folder with --folder.",
         )
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / MARK).write_text("made by floodmark demo\n")
     application = resources("floodmark.engine.demo").joinpath("application.py")
-    # Inside the package the engine may not import the public names, which are above it.
+    # The engine may not import the package's public names, which are above it.
     code = application.read_text(encoding="utf-8").replace(
-        "floodmark.engine.pipelines.pipeline", "floodmark"
+        "floodmark.engine.pipelines.decorator", "floodmark"
     )
     (folder / "sales.py").write_text(code, encoding="utf-8")
 
@@ -113,7 +119,7 @@ def tell_story(folder: Path, tell: Tell) -> Story:
         driver.watch(checkpoint, VICTIM + 1, tell)
         orders += write_orders(folder / "orders", MORE_FILES)
         tell(f"{len(MORE_FILES)} more sales files arrive while it runs")
-        # By files, not by batches: a file that is a moment late makes one batch more.
+        # Count files, not batches: a file that is a moment late makes one more batch.
         driver.watch_files(checkpoint, len(FIRST_FILES) + len(MORE_FILES), VICTIM + 2, tell)
         driver.process.send_signal(signal.SIGTERM)
         status = driver.process.wait(_PATIENCE_SECONDS)
@@ -139,12 +145,12 @@ def _killed_run(folder: Path, checkpoint: Path, tell: Tell) -> None:
     for _ in range(_TRIES):
         if _kill_in_the_middle(folder, checkpoint, tell):
             break
-        tell(f"batch {VICTIM} was committed before the kill reached it: once more, from new")
+        tell(f"batch {VICTIM} was committed before the kill: once more, from the beginning")
         shutil.rmtree(checkpoint)
     else:
         raise StoppedMidway(
-            f"batch {VICTIM} was committed before the kill reached it, {_TRIES} times",
-            "This machine is faster than the demonstration.",
+            f"batch {VICTIM} was committed before the kill, {_TRIES} times",
+            "This machine is too fast for the demonstration.",
             "Run it again.",
         )
     tell(f"SIGKILL: offsets/{VICTIM} is written, commits/{VICTIM} is not. The driver is dead")
@@ -165,7 +171,7 @@ def _kill_in_the_middle(folder: Path, checkpoint: Path, tell: Tell) -> bool:
 
 
 class _Driver:
-    """`floodmark run` as a process of its own, in a group of its own."""
+    """Runs `floodmark run` as a process in a group of its own."""
 
     def __init__(self, folder: Path) -> None:
         self._log = (folder / "driver.log").open("ab")
@@ -192,14 +198,14 @@ class _Driver:
             if self.process.poll() is not None or time.monotonic() > limit:
                 said = Path(self._log.name).read_text(encoding="utf-8").strip().splitlines()
                 raise StoppedMidway(
-                    "the demonstration's driver does not go on",
-                    said[-1] if said else "It said nothing.",
-                    f"All it said is in {self._log.name}.",
+                    "the demonstration's driver does not make progress",
+                    said[-1] if said else "It printed nothing.",
+                    f"Its whole output is in {self._log.name}.",
                 )
             time.sleep(0.002)
 
     def watch(self, checkpoint: Path, last: int, tell: Tell) -> None:
-        """Tells of each batch up to the last as it commits."""
+        """Report each batch up to the last when it is committed."""
         commits = checkpoint / "commits"
         for batch in range(last + 1):
             if not (commits / str(batch)).exists():
@@ -207,7 +213,7 @@ class _Driver:
                 tell(f"batch {batch} committed")
 
     def watch_files(self, checkpoint: Path, files: int, batch: int, tell: Tell) -> None:
-        """Tells of each batch from one on, until so many files are in committed ones."""
+        """Report each batch from one on, until committed batches have this number of files."""
         while files_committed(checkpoint) < files:
             self.until((checkpoint / "commits" / str(batch)).exists)
             tell(f"batch {batch} committed")
@@ -215,7 +221,7 @@ class _Driver:
 
 
 def files_committed(checkpoint: Path) -> int:
-    """How many input files the committed batches have taken."""
+    """Return how many input files the committed batches have read."""
     place = open_files(str(checkpoint))
     found = load_logs(place)
     taken = input_files(found, {"0": read_source_log(place, found, "0")})
@@ -223,7 +229,7 @@ def files_committed(checkpoint: Path) -> int:
 
 
 def timeline(checkpoint: Path) -> tuple[StoryBatch, ...]:
-    """From the checkpoint itself: a kill may keep the runtime from reporting a finished batch."""
+    """Return the batches from the checkpoint: a killed driver may not report a finished batch."""
     place = open_files(str(checkpoint))
     found = load_logs(place)
     rows: Counter[int] = Counter()

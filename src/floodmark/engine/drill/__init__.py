@@ -1,1 +1,1 @@
-"""Kills drivers at chosen points of a batch, and looks at what their sinks hold afterwards."""
+"""Kills drivers at chosen points of a batch, and compares what their sinks hold afterwards."""

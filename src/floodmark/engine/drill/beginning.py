@@ -1,8 +1,9 @@
-"""What the runs of a drill begin with: copies of the pipeline's checkpoint and sinks, or nothing.
+"""Makes what the runs of a drill begin with: copies of the pipeline's checkpoint and sinks.
 
-The first run makes the copies, all runs begin with them: links where the disk can. The copied
-checkpoint keeps its batches, state, watermark and query id. Its sources begin anew, with the
-sample; a batch that was in flight is finished first, without input.
+The first run makes the copies, and all runs begin with them, as links where the disk supports
+links. The copied checkpoint keeps its batches, state, watermark and query id. Its sources begin
+with the sample. A batch that was in flight finishes first, without input. Without a usable
+checkpoint, the drill begins with a new one.
 """
 
 from __future__ import annotations
@@ -23,30 +24,30 @@ from floodmark.engine.app.choosing import place_of
 from floodmark.engine.code.rehearse import fork_checkpoint
 from floodmark.engine.drill.run_spec import CHECKPOINT, RunSpec
 from floodmark.errors import CannotRead, FloodmarkError, NoAnswer, NotACheckpoint
-from floodmark.storage.copying import copy_file
+from floodmark.storage.file_copy import copy_file
 from floodmark.storage.files import WritableFiles, open_files
 from floodmark.storage.load import load
 
 _BEGINNING = "beginning.json"
 _MOST_BYTES = 64 * 1024 * 1024
-"""Of a sink: all its rows are compared after each run."""
+"""The limit for a sink, as the drill compares all its rows after each run."""
 FRESH = "as --fresh asks"
 
 
 @dataclass(frozen=True)
 class Beginning:
     checkpoint: str | None
-    """The checkpoint that was copied; None: a new one."""
+    """The checkpoint that was copied; None: the drill makes a new one."""
     batch: int | None
-    """The last batch that the copy has finished."""
+    """The last batch that finished in the copied checkpoint."""
     first: int
     """The first batch of the drill."""
     why: str
-    """Why a new one."""
+    """The reason for a new checkpoint."""
 
 
 class Copies:
-    """Of the real checkpoint and the real sinks, for one run."""
+    """Copies the real checkpoint and the real sinks for one run."""
 
     def __init__(self, real: str | None, spec: RunSpec, do: Callable[..., Any]) -> None:
         """`do` calls one of DEEDS."""
@@ -59,9 +60,9 @@ class Copies:
             _fork(self._shared / CHECKPOINT, self._folder / CHECKPOINT)
 
     def bring(self, real: str, place: Path) -> bool:
-        """Puts a copy of a real sink at its place, before the run's first look at it.
+        """Put a copy of a real sink at its place, before the run first reads it.
 
-        False where the sink begins empty.
+        Returns False where the sink begins empty.
         """
         if self.beginning.checkpoint is None:
             return False
@@ -79,11 +80,11 @@ class Copies:
         return True
 
     def original(self, place: Path) -> Path:
-        """The copy of a sink as it was when the drill began."""
+        """Return the copy of a sink as it was when the drill began."""
         return self._shared / "sinks" / place.name
 
     def _decided(self) -> Beginning:
-        """By the first run, for all of them."""
+        """Return the beginning that the first run chose for all runs."""
         told = self._shared / _BEGINNING
         if told.exists():
             return Beginning(**json.loads(told.read_text(encoding="utf-8")))
@@ -93,20 +94,20 @@ class Copies:
         return found
 
     def _require_still(self) -> None:
-        """A checkpoint and a sink of two different moments would not belong together."""
+        """Refuse a checkpoint that changed meanwhile: the sinks' copies would not fit it."""
         assert self._real is not None
         latest = load(open_files(self._real)).latest_batch
         if latest is not None and latest + 1 != self.beginning.first:
             raise NoAnswer(
-                "the pipeline's checkpoint moves while the drill copies it: batch "
-                f"{latest} came meanwhile",
-                "The copies of checkpoint and sink would be of different moments.",
-                "Stop the query for the drill, or begin with a new checkpoint: --fresh",
+                "the pipeline's checkpoint changes while the drill copies it: batch "
+                f"{latest} is new",
+                "The copies of the checkpoint and of the sinks would show different moments.",
+                "Stop the query during the drill, or begin with a new checkpoint: --fresh",
             )
 
 
 def copy_checkpoint(real: str | None, target: str) -> dict[str, Any]:
-    """The checkpoint as a run begins with it, or why there is none."""
+    """Copy the checkpoint for a run; return the reason if there is no copy."""
     return asdict(_copied(real, Path(target)))
 
 
@@ -153,7 +154,7 @@ def _why_not(checkpoint: Checkpoint) -> str:
 
 
 def _without_offsets(entry: OffsetEntry) -> OffsetEntry:
-    """As if no source had given anything yet; a named source has no line then."""
+    """Return the entry as if no source had given input yet; a named source then has no line."""
     if entry.version > 1:
         return replace(entry, offsets=())
     return replace(entry, offsets=tuple((name, None) for name, _ in entry.offsets))
@@ -166,7 +167,7 @@ def _delete_sources(copy: WritableFiles) -> None:
 
 
 def _fork(origin: Path, target: Path) -> None:
-    """Its metadata names its own place, so it is made where it stays: no driver runs yet."""
+    """Copy a checkpoint to its final folder, as its metadata contains its path; no driver runs."""
     shutil.rmtree(target, ignore_errors=True)
     files = open_files(str(origin))
     fork_checkpoint(files, load(files), open_files(str(target)), target)
@@ -181,7 +182,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def copy_tree(origin: str, target: str) -> None:
-    """Whole or not at all; its driver may be killed at any time."""
+    """Copy a folder completely or not at all; the driver may be killed at any time."""
     goal = Path(target)
     beside = goal.with_name(f".{goal.name}")
     shutil.rmtree(beside, ignore_errors=True)
@@ -193,4 +194,4 @@ def copy_tree(origin: str, target: str) -> None:
 
 
 DEEDS: Mapping[str, Callable[..., Any]] = {"checkpoint": copy_checkpoint, "tree": copy_tree}
-"""What reads the real checkpoint and sinks, in a process outside of the write fence."""
+"""Functions that read the real checkpoint and sinks, in a process outside the write fence."""

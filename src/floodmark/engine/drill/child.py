@@ -1,10 +1,10 @@
-"""One run of a drilled pipeline: its own process, its own checkpoint, its own sinks.
+"""Runs a drilled pipeline once, in its own process with its own checkpoint and sinks.
 
     python -m floodmark.engine.drill.child RUN/spec.json
 
-The application is built as for `check`, with nothing started and nothing written. Its query then
-reads the sample, writes to places of the run, and ends when it has read all. What the sinks hold
-is written down for whoever started the process.
+The process builds the application as `check` does, which starts and writes nothing. Its query
+then reads the sample, writes to the run's own folders, and ends when it has read everything. The
+process writes down what the sinks hold, for the process that started it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,18 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.addresses import public_url
-from floodmark.checkpoint.conf_keys import CHECKPOINT_LOCATION
-from floodmark.engine.app.files import let_write_below
-from floodmark.engine.app.jvm_calls import leave_out_jvm_calls
+from floodmark.checkpoint.conf_keys import (
+    CHECKPOINT_LOCATION,
+    DRIVER_JAVA_OPTIONS,
+    MASTER,
+    REMOTE,
+    UI_ENABLED,
+)
+from floodmark.engine.app.effects.file_writes import let_write_below
+from floodmark.engine.app.effects.jvm_calls import leave_out_jvm_calls
 from floodmark.engine.app.patching import Patches
-from floodmark.engine.app.source import read_source
-from floodmark.engine.app.watch import Act, NotCarriedOut, Watch
+from floodmark.engine.app.script_calls import Act, NotCarriedOut, Watch
+from floodmark.engine.app.script_text import read_source
 from floodmark.engine.code.query import Query, read_query
 from floodmark.engine.drill.beginning import DEEDS, Copies
 from floodmark.engine.drill.doors.file_doors import FileDoors
@@ -50,7 +56,7 @@ from floodmark.engine.drill.run_spec import (
     SinkNote,
     read_spec,
 )
-from floodmark.engine.drill.samples.sample import SampledSources
+from floodmark.engine.drill.samples.sampled_sources import SampledSources
 from floodmark.engine.drill.sink_rows import rows_of, write_rows
 from floodmark.engine.pipelines.application import split_target
 from floodmark.engine.pipelines.building import built
@@ -62,28 +68,26 @@ from floodmark.errors import FloodmarkError, NoAnswer, WrongUse
 
 _FORCED = {
     "spark.sql.catalogImplementation": "in-memory",
-    "spark.ui.enabled": "false",
+    UI_ENABLED: "false",
     "spark.databricks.delta.retentionDurationCheck.enabled": "true",
     "spark.eventLog.enabled": "false",
 }
 _GUARDED_WORKERS = {"spark.python.daemon.module": "floodmark.engine.drill.doors.worker_daemon"}
-_MASTER = "spark.master"
-_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _TABLE = "_floodmark_table"
 _IDLE_SECONDS, _POLL_SECONDS = 2.0, 0.1
 
 
 class _EveryThread(Watch):
-    """The pipeline's functions run in threads of py4j and of their own."""
+    """Watches all threads: the pipeline's functions run in threads of py4j and of their own."""
 
     harmless = frozenset()
-    """Temporary files are the run's own, unless they are asked for elsewhere."""
+    """Temporary files belong to the run, unless the code asks for another folder."""
 
     def applies(self) -> bool:
         return True
 
     def skip(self, words: str) -> None:
-        """A drill that leaves writes out would show nothing: they are refused."""
+        """Refuse a write: a drill that leaves writes out would show nothing."""
         raise self.refuse(words)
 
     def refuse(self, words: str) -> NotCarriedOut:
@@ -102,7 +106,7 @@ class _Doors:
 
 def main(arguments: list[str]) -> int:
     spec = read_spec(Path(arguments[0]))
-    sys.dont_write_bytecode = True  # beside the user's modules, too
+    sys.dont_write_bytecode = True  # also not beside the user's modules
     outside = Outside(DEEDS)
     _fence(spec)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
@@ -116,19 +120,19 @@ def main(arguments: list[str]) -> int:
 
 
 def _end_with(parent: int) -> None:
-    """A drill that was ended by force leaves no driver behind; the JVM ends with this process."""
+    """End this process when the drill was killed, so that no driver stays; its JVM ends too."""
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)
 
 
 def _fence(spec: RunSpec) -> None:
-    """Before any other thread or process, so that it holds for all of them."""
+    """Fence this process before it has other threads or processes, so that all are fenced."""
     folder = Path(spec.folder)
     for name in ("tmp", "local"):
         (folder / name).mkdir(exist_ok=True)
     os.environ["TMPDIR"] = str(folder / "tmp")
-    # What the JVM unpacks, too; and no counters of its own in the system's folder.
+    # This includes what the JVM unpacks; it also writes no counters to the system's folder.
     os.environ["JDK_JAVA_OPTIONS"] = f'"-Djava.io.tmpdir={folder / "tmp"}" -XX:-UsePerfData'
     jars = cache_folder()
     jars.mkdir(parents=True, exist_ok=True)
@@ -141,7 +145,7 @@ def _run(spec: RunSpec, outside: Outside) -> None:
     path, _ = split_target(spec.target)
     source = read_source(path)
     with contextlib.ExitStack() as closing:
-        # Never taken back: a thread of the user's may outlive the query.
+        # Never removed: one of the user's threads may outlive the query.
         patches = Patches()
         doors = _installed(patches, spec)
         sample = SampledSources(spec.inputs, Path(spec.shared))
@@ -184,7 +188,7 @@ def _installed(patches: Patches, spec: RunSpec) -> _Doors:
 
 
 def _own_transactions(patches: Patches, places: Places) -> None:
-    """`once.delta` asks the run's own table what it has."""
+    """Let `once.delta` ask the run's own table which batches it has."""
     from floodmark.engine.sinks import exactly_once
 
     def asking(original: Any) -> Any:
@@ -198,17 +202,17 @@ def _own_transactions(patches: Patches, places: Places) -> None:
 
 
 def _conf(spec: RunSpec) -> dict[str, str]:
-    small = SMALL_JVM if _own_conf(spec)[_MASTER].startswith("local") else _seen_from_elsewhere()
+    small = SMALL_JVM if _own_conf(spec)[MASTER].startswith("local") else _seen_from_elsewhere()
     found = {**small, **spec.conf, **_own_conf(spec)}
     if spec.archive is not None:
         option = "SharedArchiveFile" if Path(spec.archive).exists() else "ArchiveClassesAtExit"
         own = f"-XX:+IgnoreUnrecognizedVMOptions -XX:{option}={spec.archive}"
-        found[_JAVA_OPTIONS] = f"{found[_JAVA_OPTIONS]} {own}"
+        found[DRIVER_JAVA_OPTIONS] = f"{found[DRIVER_JAVA_OPTIONS]} {own}"
     return found
 
 
 def _seen_from_elsewhere() -> dict[str, str]:
-    """For a cluster: executors reach the driver by its own address, and rows are as slow there."""
+    """Return a cluster's settings: executors reach the driver's address, and slow rows down too."""
     found = {key: value for key, value in SMALL_JVM.items() if key not in LOOPBACK}
     slow = os.environ.get(SLOW)
     return found if slow is None else {**found, f"spark.executorEnv.{SLOW}": slow}
@@ -216,24 +220,24 @@ def _seen_from_elsewhere() -> dict[str, str]:
 
 def _own_conf(spec: RunSpec) -> dict[str, str]:
     folder = Path(spec.folder)
-    master = spec.conf.get(_MASTER, "local[2]")
+    master = spec.conf.get(MASTER, "local[2]")
     return {
         **_FORCED,
         # A cluster's machines may not have the module.
         **(_GUARDED_WORKERS if master.startswith("local") else {}),
-        _MASTER: master,
+        MASTER: master,
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
 
 
 def _force_settings(patches: Patches, spec: RunSpec) -> None:
-    """A session that the code builds itself gets them, too: tables lie below the run."""
+    """Set these for every session, also one that the code builds: tables are below the run."""
     from pyspark.sql import SparkSession
 
     def wrapper(original: Any) -> Any:
         def get_or_create(builder: Any) -> Any:
-            if "spark.remote" in builder._options or "SPARK_REMOTE" in os.environ:
+            if REMOTE in builder._options or "SPARK_REMOTE" in os.environ:
                 raise unseen("a session of Spark Connect")
             for key, value in _own_conf(spec).items():
                 builder.config(key, value)
@@ -296,7 +300,7 @@ def _drill(
 
 
 def _started(start: Callable[[], Any]) -> Any:
-    """Spark looks at columns and sinks when a query is started, and not before."""
+    """Start the query: Spark checks columns and sinks only now."""
     try:
         return start()
     except FloodmarkError:
@@ -307,14 +311,14 @@ def _started(start: Callable[[], Any]) -> Any:
 
 
 def _write_facts(folder: Path, facts: Mapping[str, Any]) -> None:
-    """Whole or not at all: whoever is to kill this process waits for them."""
+    """Write the facts completely or not at all: the process that kills this one waits for them."""
     beside = folder / f".{FACTS}"
     beside.write_text(json.dumps(facts))
     beside.rename(folder / FACTS)
 
 
 def _stop_when_idle(query: Any, sent: Path) -> None:
-    """A socket has no end: all lines were sent, and no batch has come for a while."""
+    """Stop a socket's query, which never ends, when all lines were sent and no batch has come."""
     idle = 0.0
     while query.isActive and idle < _IDLE_SECONDS:
         time.sleep(_POLL_SECONDS)
@@ -325,7 +329,7 @@ def _stop_when_idle(query: Any, sent: Path) -> None:
 
 
 def _counted_rows(query: Any) -> tuple[int, int]:
-    """Rows that were read, and those of them that came after the watermark."""
+    """Return the number of rows that were read, and of rows that came after the watermark."""
     told = [json.loads(one.json()) for one in query._jsq.recentProgress()]
     operators = [one for each in told for one in each["stateOperators"]]
     late = sum(int(one["numRowsDroppedByWatermark"]) for one in operators)
@@ -333,7 +337,7 @@ def _counted_rows(query: Any) -> tuple[int, int]:
 
 
 def _has_changed(spark: Any, folder: Path, note: SinkNote, copies: Copies) -> bool:
-    """Whether a sink holds anything else than when the run began."""
+    """Whether a sink's rows differ from those at the beginning of the run."""
     now = (folder / ROWS / Path(note.place).name).read_text(encoding="utf-8").splitlines()
     if not note.copied:
         return bool(now)
@@ -370,13 +374,13 @@ def _failure(
     if exception.isDefined():
         words = cause_of(exception.get().getCause() or exception.get())
     if "ermission denied" in words:
-        found = unseen("a write that it does not lead to a place of its own")
+        found = unseen("a write that the drill cannot redirect to the run's own folder")
         return WrongUse(found.what, f"{words}\n{found.why}", found.do)
     return NoAnswer("the query fails", words)
 
 
 def _to_own_place(writer: Any, query: Query, places: Places) -> Any:
-    """Spark's own sink, at a place of the run."""
+    """Return a writer to Spark's own sink, in a folder of the run."""
     table = getattr(writer, _TABLE, None)
     kind, path = (query.sink or "parquet").lower(), query.sink_options.get("path")
     if kind not in SEEN or (path is None and table is None):
@@ -395,4 +399,4 @@ def _to_own_place(writer: Any, query: Query, places: Places) -> Any:
 if __name__ == "__main__":
     ended = main(sys.argv[1:])
     sys.stderr.flush()
-    os._exit(ended)  # threads of the user's are not waited for, and do nothing more
+    os._exit(ended)  # does not wait for threads of the user's, which do nothing more

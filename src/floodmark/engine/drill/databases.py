@@ -1,6 +1,6 @@
-"""Copies of the test database that --sink names: one for each run, dropped at the end.
+"""Copies the test database that --sink names, once for each run, and drops the copies.
 
-PostgreSQL makes them itself (CREATE DATABASE … TEMPLATE …); the named one is only read.
+PostgreSQL makes the copies (CREATE DATABASE … TEMPLATE …); the named database is only read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Databases:
             self._run(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)', "postgres")
 
     def new(self) -> str | None:
-        """The address of a new copy; None where there is no database to copy."""
+        """Return the address of a new copy; None where there is no database to copy."""
         if self._given is None:
             return None
         name = f"floodmark_drill_{secrets.token_hex(6)}"
@@ -59,9 +59,9 @@ class Databases:
         except psycopg.Error as error:
             raise NoAnswer(
                 f"--sink {public_url(told.geturl())}: {_first_line(error)}",
-                "The drill makes copies of the test database, one for each run.",
+                "The drill copies the test database once for each run.",
                 "The user needs the right to create databases, and nobody else may be connected "
-                "to the named one meanwhile.",
+                "to the named database during the drill.",
             ) from None
 
 
@@ -74,7 +74,7 @@ def _parsed(given: str) -> SplitResult:
     if told.scheme not in _SCHEMES or not told.hostname or not told.path.strip("/"):
         raise WrongUse(
             f"--sink {public_url(given)} is not a PostgreSQL database",
-            "Files, Delta tables and SQLite are seen without it.",
+            "The drill sees files, Delta tables and SQLite without this option.",
             "Write it as --sink postgresql://USER@HOST:PORT/DATABASE.",
         )
     if importlib.util.find_spec("psycopg") is None:

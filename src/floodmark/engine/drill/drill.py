@@ -1,7 +1,7 @@
-"""A fire drill: a pipeline runs undisturbed, then with its driver killed at each point of a batch.
+"""Runs a fire drill: a pipeline runs undisturbed, then with its driver killed at each point.
 
-What the sinks hold after each crash and restart has to equal what they hold undisturbed. All
-runs have checkpoints and sinks of their own in a scratch place.
+After each crash and restart the sinks must hold the same as after the undisturbed run. All runs
+have checkpoints and sinks of their own in a scratch folder.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from floodmark.checkpoint.conf_keys import MASTER
 from floodmark.drills.advice import NEW_CHECKPOINT, RANDOM, UNDISTURBED, DrilledSink, advice_for
-from floodmark.drills.comparing import (
+from floodmark.drills.points import POINTS, Point
+from floodmark.drills.sink_difference import (
     PointResult,
     SinkDifference,
     compare_sinks,
     point_result,
 )
-from floodmark.drills.points import POINTS, Point
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.drill.databases import Databases
 from floodmark.engine.drill.doors.overwrites import WIPED
+from floodmark.engine.drill.drilled_run import QueryFacts, Run, another, application_text, killing
 from floodmark.engine.drill.run_spec import RunSpec
-from floodmark.engine.drill.runs import QueryFacts, Run, another, application_text, killing
 from floodmark.engine.drill.samples.given_input import inputs_of
 from floodmark.engine.proof.scratch import require_outside, scratch_place
 from floodmark.errors import FloodmarkError, NoAnswer, WrongUse
 from floodmark.progress import counted
-from floodmark.screen import fields_text
+from floodmark.screen import fields_html, fields_text
 
 _TRIES = 3
 _FUNCTION_POINTS = {*(one.value for one in POINTS), RANDOM}
@@ -43,13 +44,13 @@ class DrillOptions:
     inputs: tuple[str, ...]
     sink: str | None = None
     points: tuple[str, ...] = ()
-    """Which of them; none: all that the pipeline has."""
+    """The chosen points of a batch; empty: all points that the pipeline has."""
     random_kills: int = 1
     ignore: tuple[str, ...] = ()
     limit: int = 5
     seed: int = 0
     fresh: bool = False
-    """Begin with a new checkpoint, whatever is there."""
+    """True to begin with a new checkpoint, even if there is one to copy."""
     scratch: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     conf: Mapping[str, str] = field(default_factory=dict)
@@ -59,45 +60,48 @@ class DrillOptions:
 
 @dataclass(frozen=True)
 class Drill:
+    """The result of a drill: a pipeline's sinks after its driver was killed."""
+
     application: str
-    """The pipeline that was tried."""
+    """The pipeline that the drill ran."""
     survived: bool
     """Whether nothing was lost or repeated at any point that was hit."""
     sources: tuple[str, ...]
     """The kinds of its sources."""
     sinks: tuple[DrilledSink, ...]
-    """The places that it writes to."""
+    """The places that the pipeline writes to."""
     begins_after: int | None
-    """The last finished batch of the checkpoint that was copied; null: it was a new one."""
+    """The last finished batch of the checkpoint that was copied; null: the drill made a new one."""
     copied_checkpoint: str | None
     """The checkpoint that was copied."""
     why_new: str
-    """Why the drill began with a new checkpoint."""
+    """The reason why the drill began with a new checkpoint."""
     rows: int
-    """Rows of the sample that the query has read."""
+    """Rows of the sample that the query read."""
     late_rows: int
     """Rows of the sample that came after the watermark, and were dropped."""
     batches: int
-    """How many batches the undisturbed run had."""
+    """The number of batches in the undisturbed run."""
     points: tuple[PointResult, ...]
-    """One for each point at which the driver was killed."""
+    """One result for each point at which the driver was killed."""
     advice: tuple[str, ...]
-    """What to change so that the pipeline survives."""
+    """Changes with which the pipeline survives."""
     refused: tuple[str, ...] = ()
-    """What the pipeline's functions would have done elsewhere, and was not carried out."""
+    """Effects of the pipeline's functions elsewhere that the drill refused."""
 
     __repr__ = fields_text
+    _repr_html_ = fields_html
 
 
 def drill_application(options: DrillOptions) -> Drill:
     chosen = _chosen(options)
     application_text(options.target)
-    master = options.conf.get("spark.master", "local")
+    master = options.conf.get(MASTER, "local")
     if not master.startswith("local") and options.scratch is None:
         raise WrongUse(
             f"a drill runs on one machine, and the master is {master}",
-            "Its checkpoints and sinks lie on this machine's disk.",
-            "Leave --master out, or name a folder that all machines see: --scratch DIR.",
+            "The drill keeps checkpoints and sinks on this machine's disk.",
+            "Leave out --master, or name a folder that all machines see: --scratch DIR.",
         )
     with ExitStack() as closing:
         place = closing.enter_context(scratch_place(options.scratch, "drill"))
@@ -117,7 +121,7 @@ def drill_application(options: DrillOptions) -> Drill:
             options.conf,
             options.script,
             carry_on=not options.fresh,
-            # To write it takes as long as two runs save: not for a single point.
+            # Writing the archive takes as long as two runs save: a single point does not need it.
             archive=str(shared / "classes.jsa") if len(chosen) != 1 else None,
         )
         return _Drilling(options, spec, databases).run(chosen)
@@ -145,8 +149,8 @@ class _Drilling:
         if not facts.rows:
             raise WrongUse(
                 "the query has read no row of the sample",
-                "Nothing can be lost or repeated then.",
-                "Give a sample that the code's own filters and schema let through.",
+                "Without rows, a crash cannot lose or repeat anything.",
+                "Give a sample that the code's own filters and schema accept.",
             )
         if not facts.wrote:
             raise _nothing_written(facts)
@@ -187,8 +191,8 @@ class _Drilling:
                 raise NoAnswer(
                     f"the pipeline fails on the sample, without any crash: {error.what}",
                     error.why,
-                    "Mend that first, or give another sample. If it is the copy of the "
-                    "pipeline's checkpoint that does not fit: --fresh begins with a new one.",
+                    "Repair that first, or give another sample. If the copy of the pipeline's "
+                    "checkpoint does not fit, --fresh begins with a new one.",
                 ) from None
             return run
 
@@ -238,9 +242,9 @@ class _Drilling:
         }
 
     def _wiped(self, run: Run) -> Iterator[PointResult]:
-        """What the undisturbed run itself has overwritten.
+        """Yield the rows that the undisturbed run itself has overwritten.
 
-        Not of several sinks: one that is overwritten may hold a batch for the others.
+        Only for one sink: of several, an overwritten one may hold a batch for the others.
         """
         path = run.folder / WIPED
         notes = run.facts().notes
@@ -252,7 +256,7 @@ class _Drilling:
         yield point_result(UNDISTURBED, None, {place: found})
 
     def _new_checkpoint(self, facts: QueryFacts) -> Iterator[PointResult]:
-        """The pipeline again, with a new checkpoint on the sinks that are there."""
+        """Run the pipeline again with a new checkpoint on the existing sinks."""
         self.options.say(NEW_CHECKPOINT)
         spec = replace(self.spec, carry_on=False)
         with another(spec, NEW_CHECKPOINT, self.databases.new()) as run:
@@ -260,7 +264,7 @@ class _Drilling:
             first = run.rows()
             run.forget_checkpoint()
             failure = _restart(run)
-        # The sample was written twice, as a new checkpoint begins with all of it.
+        # The sample is expected twice, as a new checkpoint reads all of it again.
         twice = {place: [*rows, *rows] for place, rows in first.items()}
         appended = {one.real for one in facts.notes if one.append}
         wanted = {place: rows for place, rows in twice.items() if place in appended}
@@ -272,8 +276,8 @@ def _nothing_written(facts: QueryFacts) -> WrongUse:
     late = f", of which {facts.late:,} came after the watermark" if facts.late else ""
     return WrongUse(
         f"the query has read {facts.rows:,} rows of the sample{late}, and has written nothing",
-        "Nothing can be lost or repeated then.",
-        "Give a sample that the code lets through"
+        "Without written rows, a crash cannot lose or repeat anything.",
+        "Give a sample that the code accepts"
         + (
             "; or begin without the watermark and the state of the pipeline's checkpoint: --fresh"
             if facts.beginning.checkpoint is not None
@@ -284,14 +288,14 @@ def _nothing_written(facts: QueryFacts) -> WrongUse:
 
 def _nothing_hit(results: Sequence[PointResult]) -> NoAnswer:
     return NoAnswer(
-        "no driver was killed, so nothing is known of a crash",
+        "no driver was killed, so the drill cannot say what a crash does",
         "\n".join(f"{one.point}: {one.words}" for one in results),
-        "Try other points, or a sample of some more rows.",
+        "Choose other points, or give a sample with more rows.",
     )
 
 
 def _restart(run: Run) -> str:
-    """Why the pipeline does not come back; nothing where it does."""
+    """Restart the pipeline; return the reason if that fails, else an empty text."""
     try:
         run.to_the_end()
     except FloodmarkError as error:

@@ -1,4 +1,4 @@
-"""What one run of a drill is told, as a JSON file: the driver is another process."""
+"""Describes one run of a drill in a JSON file, as the driver is another process."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class InputSample:
     """`folder` of files or of a Delta table, `portions` of lines, or a Kafka `topic`."""
     place: str
     servers: str | None = None
-    """Of a topic, where it is not on the code's own broker."""
+    """The servers of a topic that is not on the code's own broker."""
     port: int | None = None
-    """Of portions, for a source that is a socket: who gives the lines, once each."""
+    """The port that gives the lines of portions to a socket source, each line once."""
 
 
 @dataclass(frozen=True)
 class RunSpec:
     target: str
     folder: str
-    """This run's own: checkpoint, sinks, marks, logs."""
+    """The folder of this run: checkpoint, sinks, marks, logs."""
     shared: str
-    """All runs': the sample, cut into portions."""
+    """The folder that all runs share: the sample, cut into portions."""
     inputs: tuple[InputSample, ...]
     settings: Mapping[str, str] = field(default_factory=dict)
     conf: Mapping[str, str] = field(default_factory=dict)
@@ -42,10 +42,10 @@ class RunSpec:
     database: str | None = None
     """A copy of the PostgreSQL database that --sink names, for this run."""
     carry_on: bool = False
-    """Begin with copies of the pipeline's own checkpoint and sinks, where they are there."""
+    """True to begin with copies of the pipeline's own checkpoint and sinks, if there are any."""
     archive: str | None = None
-    """Classes that the JVM has loaded: the first run leaves them here, the next ones start with
-    them, in little more than half the time."""
+    """A class archive of the JVM: the first run writes it here, and the next runs start with it in
+    little more than half the time."""
 
     def write(self) -> Path:
         path = Path(self.folder, SPEC)
@@ -64,12 +64,12 @@ def read_spec(path: Path) -> RunSpec:
 
 @dataclass(frozen=True)
 class SinkNote:
-    """One place that the pipeline writes to, and where its rows went instead."""
+    """One place that the pipeline writes to, and the place in the run that got its rows."""
 
     real: str
     place: str
     kind: str
-    """delta, parquet, json, …; `lines` of a plain file; `sqlite`, `postgresql`."""
+    """delta, parquet, json, …; `lines` for a plain file; `sqlite`, `postgresql`."""
     options: Mapping[str, str] = field(default_factory=dict)
     schema: str | None = None
     by: str = "spark"
@@ -78,7 +78,7 @@ class SinkNote:
     """The txnAppId of a Delta write."""
     append: bool = False
     copied: bool = False
-    """It began as a copy of the real one."""
+    """True where the sink began as a copy of the real one."""
 
 
 def read_notes(folder: Path) -> tuple[SinkNote, ...]:

@@ -1,4 +1,4 @@
-"""What the sinks of a run hold, as JSON lines: a file a sink."""
+"""Writes what the sinks of a run hold as JSON lines, one file for each sink."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from floodmark.connectors.delta.offset import TABLE_LOG
 from floodmark.engine.drill.run_spec import ROWS, SinkNote
 from floodmark.engine.sinks.ledger import LEDGER
 
@@ -31,7 +32,7 @@ def write_rows(spark: Any, folder: Path, notes: Iterable[SinkNote], database: st
 
 
 def rows_of(spark: Any, note: SinkNote) -> list[str]:
-    """The rows of a table or a folder of files, as its readers see them."""
+    """Return the rows of a table or a folder of files, as its readers see them."""
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import StructType
 
@@ -46,9 +47,9 @@ def rows_of(spark: Any, note: SinkNote) -> list[str]:
 
 
 def _has_data(place: Path, kind: str) -> bool:
-    """A write that died midway leaves folders in which there is nothing to read."""
+    """Whether there is anything to read: a write that died midway leaves folders without data."""
     if kind == "delta":
-        return any(place.glob("_delta_log/*.json"))
+        return any(place.glob(f"{TABLE_LOG}/*.json"))
     return any(
         one.is_file()
         and not any(part.startswith(("_", ".")) for part in one.relative_to(place).parts)
@@ -70,7 +71,7 @@ def _sqlite_rows(path: Path) -> Iterator[str]:
             if name == LEDGER or name.startswith("sqlite_"):
                 continue
             quoted = '"' + name.replace('"', '""') + '"'
-            # Numbers that the database gives by itself are no part of the row.
+            # Numbers that the database generates are not part of the row.
             counted = "autoincrement" in made.lower()
             columns = [
                 one[1]

@@ -1,1 +1,1 @@
-"""Runs DStreams: the old streaming API, recovered as it should be."""
+"""Runs DStreams, the old streaming API, so that every start is a correct recovery."""

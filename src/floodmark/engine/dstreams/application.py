@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 
-from floodmark.engine.app.source import ScriptText
+from floodmark.engine.app.script_text import ScriptText
 from floodmark.engine.dstreams.declaration import DStreamPipeline
 from floodmark.engine.pipelines.application import import_application, split_target
 from floodmark.errors import WrongUse
 
 
 def is_dstream(source: ScriptText, target: str) -> bool:
-    """Whether the target is DStreams: a file may hold pipelines as well, and then a name tells."""
+    """Whether the target is DStreams; a file with pipelines as well needs a name."""
     if not source.declares_dstreams():
         return False
     if not source.declares_pipelines():
@@ -33,7 +33,7 @@ def is_dstream(source: ScriptText, target: str) -> bool:
 
 
 def load_dstream(target: str) -> DStreamPipeline:
-    """The one of `APP.py`, or the one that `APP.py:NAME` names."""
+    """Load the only dstream of `APP.py`, or the one that `APP.py:NAME` names."""
     path, name = split_target(target)
     module = import_application(path)
     found = {one.name: one for one in vars(module).values() if isinstance(one, DStreamPipeline)}
@@ -44,9 +44,9 @@ def load_dstream(target: str) -> DStreamPipeline:
     known = ", ".join(found) or "none"
     if name is not None:
         raise WrongUse(
-            f"{path}: no dstream {name!r} in it",
+            f"{path} has no dstream {name!r}",
             f"It has: {known}.",
-            f"Name one of them: {path}:{next(iter(found), 'NAME')}",
+            f"Name one of its dstreams: {path}:{next(iter(found), 'NAME')}",
         )
     raise WrongUse(
         f"{path} has {len(found)} dstreams: {known}",

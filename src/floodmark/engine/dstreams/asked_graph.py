@@ -1,4 +1,4 @@
-"""An application that Spark has deserialised, as the same data that is read without Spark."""
+"""Reads an application that Spark has deserialised, into the data that is read without Spark."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _millis(value: Any) -> int | None:
 
 
 def _java(spark: Any, value: Any) -> Any:
-    """A collection of Scala's, as py4j can go through it."""
+    """Return a Scala collection in a form that py4j can iterate."""
     return spark._jvm.scala.jdk.javaapi.CollectionConverters.asJava(value)
 
 
@@ -87,7 +87,7 @@ def _holds_strings(value: Any) -> bool:
 
 
 def _ranges(value: Any) -> tuple[OffsetRange, ...]:
-    """The direct Kafka stream keeps (topic, partition, from, until) of each."""
+    """Return the ranges of a direct Kafka stream: (topic, partition, from, until) of each."""
     if not _is_array(value) or _holds_strings(value):
         return ()
     return tuple(

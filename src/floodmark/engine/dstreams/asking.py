@@ -1,7 +1,7 @@
-"""Asks Spark for what a DStreams folder holds and no reader of data can tell.
+"""Asks Spark for the content of a DStreams folder that no reader of data can decode.
 
-Spark deserialises: it loads classes and calls their code, chosen by whoever wrote the folder. So
-this is done only where the user trusts them.
+Spark deserialises: it loads classes and calls their code, which the folder's writer has chosen.
+So this happens only where the user trusts the writer.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from floodmark.checkpoint.conf_keys import CODEC, MASTER, UI_ENABLED
 from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint, Graph, SparkAnswer
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.relative_path import RelativePath
@@ -25,24 +26,23 @@ from floodmark.engine.spark.session import (
     running_session,
 )
 from floodmark.errors import CannotRead, FloodmarkError
-from floodmark.state.files.framing import codec_of, decompress
+from floodmark.state.files.compression import codec_of, decompress
 from floodmark.statestore.dstreams import Parts
 from floodmark.storage.dstreams import MOST_READ, with_graph
 from floodmark.storage.files import Files
 
-_CODEC = "spark.io.compression.codec"
 _KRYO = "spark.kryo"
 
 
 @contextlib.contextmanager
 def trusted_session(conf: Mapping[str, str]) -> Iterator[Any]:
-    """The session that this process has, or a small one for the questions."""
+    """Yield the session that this process has, or a small one for the questions."""
     running = running_session()
     if running is not None:
         yield running
         return
     with tempfile.TemporaryDirectory(prefix="floodmark-asking-") as folder:
-        settings = {"spark.master": "local[1]", "spark.ui.enabled": "false", **conf}
+        settings = {MASTER: "local[1]", UI_ENABLED: "false", **conf}
         log = Path(folder) / "spark.log"
         spark = build_session(SessionOptions("floodmark: inspect", (), settings, log, True))
         try:
@@ -52,7 +52,7 @@ def trusted_session(conf: Mapping[str, str]) -> Iterator[Any]:
 
 
 def ask_spark(files: Files, checkpoint: Checkpoint, conf: Mapping[str, str]) -> Checkpoint:
-    """The folder with what Spark says of it: which file it takes, and why not a newer one."""
+    """Add Spark's answer: which file it takes, and why not a newer one."""
     found = checkpoint.dstreams
     assert found is not None
     with trusted_session(conf) as spark:
@@ -79,7 +79,7 @@ def _newest_taken(
     conf: Mapping[str, str],
     failures: dict[str, str],
 ) -> tuple[str | None, Graph | None]:
-    """As CheckpointReader: from the newest file on, the first that can be deserialised."""
+    """Return the newest file that Spark can deserialise, as its CheckpointReader does."""
     for file in list(reversed(found.graph_files))[:MOST_READ]:
         try:
             data = files.read(RelativePath(file.path))
@@ -88,7 +88,7 @@ def _newest_taken(
             return file.path, graph_of(spark, checkpoint, codec)
         except FloodmarkError as error:
             failures[file.path] = error.what
-        except Exception as error:  # whatever the classes of a stranger throw
+        except Exception as error:  # a stranger's classes may raise anything
             failures[file.path] = sentence_of(error)
     return None, None
 
@@ -102,7 +102,7 @@ def _codec(data: bytes) -> str | None:
 
 def _deserialized(spark: Any, data: bytes, codec: str | None, conf: Mapping[str, str]) -> Any:
     jvm = spark._jvm
-    settings = _settings(spark, {**({_CODEC: codec} if codec else {}), **conf})
+    settings = _settings(spark, {**({CODEC: codec} if codec else {}), **conf})
     stream = jvm.java.io.ByteArrayInputStream(data)
     return jvm.org.apache.spark.streaming.Checkpoint.deserialize(stream, settings)
 
@@ -115,7 +115,7 @@ def _settings(spark: Any, conf: Mapping[str, str]) -> Any:
 
 
 def _ready_for_python(spark: Any) -> None:
-    """The functions of PySpark's streams are unpickled by a serializer that Python registers."""
+    """Register Python's serializer, which unpickles the functions of PySpark's streams."""
     from pyspark.streaming import StreamingContext
 
     assert spark is not None
@@ -123,11 +123,11 @@ def _ready_for_python(spark: Any) -> None:
 
 
 def parts_through_spark(conf: Mapping[str, str]) -> Parts:
-    """Reads Kryo's records: Spark deserialises them and writes them as Java's own objects."""
+    """Read Kryo's records: Spark deserialises them and writes them as Java's own objects."""
 
     def read(found: DStreamsCheckpoint, parts: Sequence[bytes]) -> list[bytes]:
         recorded = {key: value for key, value in found.conf.items() if key.startswith(_KRYO)}
-        # Spark 4 packs the parts unless it is told not to; earlier ones only if they are told to.
+        # Spark 4 compresses the parts by default; earlier releases only if they are configured so.
         is_plain = found.conf.get("spark.checkpoint.compress", "").lower() == "false"
         content = [one if is_plain or _codec(one) is None else decompress(one) for one in parts]
         with trusted_session(conf) as spark:
@@ -152,7 +152,7 @@ def _as_java(spark: Any, settings: Any, part: bytes) -> bytes:
         raise CannotRead(
             "Spark cannot read the records of Kryo",
             sentence_of(error),
-            "Give it the application's classes: --conf spark.jars=APP.jar. A class that Java "
-            "cannot serialize is read by the application alone: sc.checkpointFile(folder).",
+            "Give Spark the application's classes: --conf spark.jars=APP.jar. Only the application "
+            "can read a class that Java cannot serialize: sc.checkpointFile(folder).",
         ) from None
     return bytes(written.toByteArray())

@@ -1,4 +1,4 @@
-"""What is looked at before DStreams start: the rules that every start goes through."""
+"""Judges DStreams before they start, with the rules for every start."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BY_COPYING = ("s3a:", "s3n:", "s3:", "abfs:", "abfss:", "wasb:", "wasbs:")
 def judge_dstream(
     spark: Any, name: str, location: str, files: Files, allowed: frozenset[str]
 ) -> tuple[str, ...]:
-    """Refuses, or gives warnings to be said."""
+    """Refuse the start, or return its warnings."""
     conf = spark.sparkContext.getConf()
     holder = None if IN_USE in allowed else live_holder(files)
     refusal = None if holder is None else in_use(location, holder)

@@ -1,7 +1,7 @@
-"""Which code made the context that a DStreams folder holds: noted at each start.
+"""Notes at each start which code made the context in a DStreams folder.
 
-The checkpoint holds the application itself, so a recovery runs the code that was saved. The note
-tells whether that is the code that the user has now.
+The checkpoint holds the application itself, so a recovery runs the saved code. The note shows
+whether that is the code that the user has now.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from typing import Any
 from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
 from floodmark.checkpoint.layout import STARTS
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.engine.code.python_code import function_digest
+from floodmark.engine.code.digests.python_code import function_digest
 from floodmark.engine.dstreams.declaration import DStreamPipeline
 from floodmark.engine.start.notes import add_note
 from floodmark.errors import FloodmarkError, Refused
 from floodmark.storage.files import Files, WritableFiles
+from floodmark.storage.last_start import note_numbers
 from floodmark.storage.machine.process import host_name, this_process
-from floodmark.storage.start_notes import note_numbers
 
 KIND = "dstream-note"
 
 
 class CodeChanged(Refused):
-    """A recovery would run other code than the user has."""
+    """Raised where a recovery would run other code than the user has."""
 
 
 def code_of(pipeline: DStreamPipeline, values: Mapping[str, Any]) -> str:
-    """Of what the function does and of what it is given; comments and layout do not count."""
+    """Digest the function and its arguments; comments and layout do not count."""
     given = [sorted((key, repr(value)) for key, value in values.items()), pipeline.batch_ms]
     digest = hashlib.sha256(json.dumps(given).encode()).hexdigest()
     return f"{function_digest(pipeline.function)}/{digest[:16]}"
@@ -56,7 +56,7 @@ def write_code_note(
 
 
 def noted_code(files: Files, found: DStreamsCheckpoint) -> Mapping[str, Any] | None:
-    """The newest note of the context that the folder's newest file is of."""
+    """Return the newest note of the context in the folder's newest file."""
     for number in reversed(note_numbers(files)):
         try:
             note = json.loads(files.read(RelativePath(f"{STARTS}/{number}.json")))
@@ -75,16 +75,16 @@ def noted_code(files: Files, found: DStreamsCheckpoint) -> Mapping[str, Any] | N
 def require_same_code(
     location: str, found: DStreamsCheckpoint, note: Mapping[str, Any] | None, code: str, app: str
 ) -> None:
-    """Refuses a recovery that would run other code than the user's file has."""
+    """Refuse a recovery that would run other code than the user's file has."""
     if note is not None and note["code"] == code:
         return
     what = f"{location}: the code has changed since this context was made"
     why = (
-        f"A recovery takes {found.restart_file}, which holds the application itself: the old code "
-        "would run on, as if nothing had changed."
+        f"A recovery uses {found.restart_file}, which contains the application itself: the old "
+        "code would go on running, without a warning."
     )
     if note is None:
-        what = f"{location}: nobody has noted which code made this context"
+        what = f"{location}: no note says which code made this context"
     elif str(note["code"])[:4] != code[:4]:
         why += f" It was made with another Python ({str(note['code']).partition(':')[0]})."
     raise CodeChanged(

@@ -1,4 +1,4 @@
-"""`@dstream`: a function that builds DStreams, and the checkpoint that they recover from."""
+"""Declares DStreams with `@dstream`: a function that builds them, and their checkpoint."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from floodmark.errors import WrongUse
 class DStreamPipeline(Declaration):
     batch_ms: int
     save_state_ms: int | None
-    """How often state is saved; None for the rule."""
+    """The interval at which state is saved; None for the default."""
     conf: Mapping[str, str]
 
     def __call__(self, ssc: Any, **values: Any) -> Any:
-        """As the plain function: it can be called from a test of its own."""
+        """Call the plain function, so that a user's own test can call it."""
         return self.function(ssc, **values)
 
 
@@ -33,27 +33,27 @@ def dstream(
     name: str | None = None,
     conf: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[..., Any]], DStreamPipeline]:
-    """Declares DStreams: `def orders(ssc, *, region="eu"): ssc.textFileStream(…)…`.
+    """Declare DStreams: `def orders(ssc, *, region="eu"): ssc.textFileStream(…)…`.
 
-    `batch` is the interval of batches ("5s"). `save_state` is how often state is saved; left out,
-    it is 5 to 10 batches and at least 10 seconds.
+    `batch` is the interval of batches ("5s"). `save_state` is the interval at which state is saved;
+    by default it is 5 to 10 batches and at least 10 seconds.
     """
     if callable(checkpoint) or not str(checkpoint):
         raise WrongUse(
             "@dstream has no checkpoint",
-            "Without one nothing goes on after a crash.",
+            "Without a checkpoint nothing continues after a crash.",
             'Write @dstream(checkpoint="data/checkpoints/orders", batch="5s").',
         )
     batch_ms = milliseconds_of(batch, "batch")
     saved_ms = None if save_state is None else milliseconds_of(save_state, "save_state")
-    state_interval(batch_ms, saved_ms)  # refuses what is no multiple
+    state_interval(batch_ms, saved_ms)  # refuses an interval that is not a multiple
 
     def declare(function: Callable[..., Any]) -> DStreamPipeline:
         own = name or str(getattr(function, "__name__", "dstream"))
         if not inspect.signature(function).parameters:
             raise WrongUse(
-                f"dstream {own} takes no argument",
-                "It is given the StreamingContext to build its streams on.",
+                f"dstream {own} has no parameter",
+                "Floodmark calls it with the StreamingContext for its streams.",
                 f"Write def {own}(ssc): …",
             )
         return DStreamPipeline(

@@ -1,8 +1,8 @@
-"""Makes a new context: builds its graph, writes its first checkpoint, and recovers from that.
+"""Makes a new context: builds its graph, writes its first checkpoint, and recovers from it.
 
-Spark writes the first checkpoint only after the first batch was planned; a driver killed before
-that begins anew, and a file stream then passes over what came in between. Here the checkpoint is
-written first, with the state and the input that are carried over, and every start is a recovery.
+Spark writes the first checkpoint only after it has planned the first batch. A driver killed
+before that begins anew, and a file stream then skips the files that arrived in between. This module
+writes the checkpoint first, with the carried state and input, so that every start is a recovery.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _SLACK_MS = 600_000
 
 @dataclass(frozen=True)
 class CarriedOver:
-    """What a new context takes over from an old one."""
+    """State and input that a new context takes over from an old one."""
 
     as_of_ms: int
     states: tuple[tuple[int, list[tuple[Any, Any]]], ...] = ()
-    """(partitions, pairs of keys and values) of each stream with state, in their order."""
+    """(partitions, pairs of keys and values) of each stream with state, in the streams' order."""
     inputs: tuple[InputFiles, ...] = ()
     set_aside: tuple[str, ...] = ()
-    """What is newer in the old folder and was not taken, in sentences."""
+    """Sentences about newer data in the old folder that was not used."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Founded:
     file: str
     intervals_ms: tuple[int, ...]
     passed_over: tuple[tuple[str, int], ...] = ()
-    """(folder, files) of file streams whose folder has files from before: they are not read."""
+    """(folder, number of old files) of file streams that do not read files from before."""
 
 
 def found_context(
@@ -67,7 +67,7 @@ def found_context(
     carried: CarriedOver | None,
     note: Any,
 ) -> Founded:
-    """Writes `checkpoint-<time>` of a new context. `note` is told the time before that."""
+    """Write `checkpoint-<time>` of a new context; call `note` with the time before that."""
     context = spark.sparkContext
     with _remembering(context, carried):
         ssc = _built(context, pipeline, values, location)
@@ -93,7 +93,7 @@ def _built(context: Any, pipeline: DStreamPipeline, values: dict[str, Any], loca
         raise WrongUse(
             f"dstream {pipeline.name} fails while it builds its streams: {type(error).__name__}",
             sentence_of(error),
-            "Correct it: nothing was started.",
+            "Correct the function: nothing was started.",
         ) from error
     return ssc
 
@@ -118,8 +118,9 @@ def _written(
             _give_inputs(ssc, streams, carried, zero_ms - pipeline.batch_ms)
         java.graph().updateCheckpointData(zero)
         checkpoint = jvm.org.apache.spark.streaming.Checkpoint
-        # Of the first batch, so that a recovery begins with it: at zero there is only what was
-        # carried over, which would be put out once more.
+        # Write the checkpoint of the first batch, so that a recovery begins with it: at zero there
+        # is
+        # only the carried state, which would be written to the output once more.
         first = jvm.org.apache.spark.streaming.Time(zero_ms + pipeline.batch_ms)
         data = bytes(checkpoint.serialize(checkpoint(java, first), java.conf()))
     except FloodmarkError:
@@ -140,7 +141,7 @@ def _written(
 def _passed_over(
     ssc: Any, streams: Sequence[BuiltStream], carried: CarriedOver | None
 ) -> tuple[tuple[str, int], ...]:
-    """Of folders whose files no old application has read: what lay there before the stream."""
+    """Return folders with files from before the stream, if no old application has read them."""
     known = {_folder(one.directory) for one in carried.inputs} if carried else set()
     found = []
     for stream in (one for one in streams if one.kind == FILES):
@@ -155,19 +156,20 @@ def _passed_over(
 
 
 def _newest_ms(files: WritableFiles) -> int:
-    """Of the checkpoints that are there; -1 where there is none."""
+    """Return the time of the newest checkpoint in the folder; -1 where there is none."""
     names = (_CHECKPOINT.fullmatch(name) for name in files.level().files)
     return max((int(name[1]) for name in names if name), default=-1)
 
 
 def _zero_after(newest_ms: int, batch_ms: int) -> int:
-    """The time of a new context: later than all others, or Spark would recover one of those."""
+    """Return the new context's time: later than all others, or Spark would recover one of those."""
     ahead_ms = newest_ms + batch_ms - int(time.time() * 1000)
     if ahead_ms > max(_LONGEST_WAIT_MS, 2 * batch_ms):
         raise WouldLose(
-            f"the newest checkpoint is of {ahead_ms // 1000:,} seconds after now",
-            "Spark takes the newest one by its time, and would not take the new context's.",
-            "Correct this machine's clock, or wait until then.",
+            f"the newest checkpoint's time is {ahead_ms // 1000:,} seconds in the future",
+            "Spark takes the checkpoint with the newest time, so it would ignore the new "
+            "context's.",
+            "Correct this machine's clock, or wait until that time.",
         )
     if ahead_ms > 0:
         time.sleep(ahead_ms / 1000)
@@ -175,12 +177,12 @@ def _zero_after(newest_ms: int, batch_ms: int) -> int:
 
 
 def _give_states(ssc: Any, streams: Sequence[BuiltStream], carried: CarriedOver, zero: Any) -> None:
-    """As if each state had been saved for the moment before the first batch."""
+    """Give the states to the streams, as if each had been saved just before the first batch."""
     takers = [stream for stream in streams if stream.must_save]
     if len(takers) != len(carried.states) or any(one.kind != STATE for one in takers):
         kinds = ", ".join(one.kind for one in takers) or "none"
         raise WouldLose(
-            f"the old application has {len(carried.states)} states, and the new code keeps "
+            f"the old application has {len(carried.states)} states, but the new code keeps "
             f"{len(takers)} ({kinds})",
             "States are handed over in their order, to as many updateStateByKey streams.",
             "Keep the same number of states in the new code. The old state stays where it is: "
@@ -230,7 +232,7 @@ def _folder(directory: str) -> str:
 
 @contextlib.contextmanager
 def _remembering(context: Any, carried: CarriedOver | None) -> Iterator[None]:
-    """While the streams are built: a file stream passes over what is older than it remembers."""
+    """While streams are built, let a file stream remember long enough for the carried input."""
     inputs = [one for one in carried.inputs if one.unread or one.newer_read] if carried else []
     oldest = min((one.ignores_before_ms for one in inputs), default=None)
     needed = 0 if oldest is None else int(time.time() * 1000) - oldest + _SLACK_MS

@@ -1,4 +1,4 @@
-"""Lists the files that a file stream sees, by Hadoop's own listing, as the stream makes it."""
+"""Lists the files that a file stream sees, with Hadoop's own listing, as the stream does."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def listed(spark: Any, directory: str) -> list[tuple[str, int]]:
-    """Each file of the folder, or of those that its glob matches, with the time of its change."""
+    """Return the files of the folder, or of folders that its glob matches, with their times."""
     jvm = spark._jvm
     path = jvm.org.apache.hadoop.fs.Path(directory)
     system = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())

@@ -1,4 +1,4 @@
-"""How often a DStream's state is saved: the rule, and what it refuses. Pure."""
+"""Computes how often a DStream's state is saved, and refuses other intervals. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
 
 def milliseconds_of(text: str | int | float, what: str) -> int:
-    """`5s`, `500ms`, `2min`; a bare number is seconds, as StreamingContext takes it."""
+    """Return `5s`, `500ms`, `2min` in ms; a bare number is seconds, as for StreamingContext."""
     if isinstance(text, (int, float)) and not isinstance(text, bool):
         text = f"{text}s"
     found = _TIME.fullmatch(str(text))
@@ -22,20 +22,21 @@ def milliseconds_of(text: str | int | float, what: str) -> int:
     unit = "ms" if found[2] == "ms" else found[2][0]
     value = round(float(found[1]) * _UNITS[unit])
     if value < 1:
-        raise WrongUse(f"{what} {text!r} is no time at all", do="Give 1ms or more.")
+        raise WrongUse(f"{what} {text!r} is too short", do="Give 1ms or more.")
     return value
 
 
 def state_interval(slide_ms: int, told_ms: int | None = None) -> int:
-    """A multiple of the stream's own interval: 5 to 10 of them, and at least 10 seconds.
+    """Return a multiple of the stream's own interval: 5 to 10 of them, and at least 10 seconds.
 
-    What the user tells is taken as it is, where Spark can do it.
+    The user's own interval stays unchanged, if Spark supports it.
     """
     if told_ms is not None:
         if told_ms % slide_ms or told_ms < slide_ms:
             near = max(round(told_ms / slide_ms), 1) * slide_ms
             raise WrongUse(
-                f"save_state is {told_ms / 1000:g} s: no multiple of {slide_ms / 1000:g} s",
+                f"save_state is {told_ms / 1000:g} s, which is not a multiple of "
+                f"{slide_ms / 1000:g} s",
                 "State is saved at the end of a batch; Spark refuses an interval between two.",
                 f"Give {near / 1000:g}s, or leave it out: then it is "
                 f"{state_interval(slide_ms) / 1000:g} s.",

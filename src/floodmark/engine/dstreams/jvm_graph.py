@@ -1,4 +1,4 @@
-"""The DStreams of a context that was built and not started, as the JVM has them."""
+"""Reads the DStreams of a context that was built and not started from the JVM."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class BuiltStream:
 
 
 def streams_of(ssc: Any) -> tuple[BuiltStream, ...]:
-    """Every stream that an output needs, each once."""
+    """Return every stream that an output needs, once."""
     outputs = list(ssc._jssc.ssc().graph().getOutputStreams())
     if not outputs:
         raise WrongUse(
-            "the function gives its streams no output",
-            "Spark runs a stream only for what is done with it.",
+            "no output uses the function's streams",
+            "Spark runs a stream only for an output.",
             "End it with foreachRDD, pprint or saveAsTextFiles.",
         )
     return tuple(
@@ -36,7 +36,7 @@ def streams_of(ssc: Any) -> tuple[BuiltStream, ...]:
 
 
 def walked(outputs: Iterable[Any]) -> list[Any]:
-    """The streams behind these, each once."""
+    """Return these streams and all streams behind them, once."""
     found: list[Any] = []
     waiting = list(outputs)[::-1]
     while waiting:
@@ -50,7 +50,7 @@ def walked(outputs: Iterable[Any]) -> list[Any]:
 
 
 def set_intervals(ssc: Any, streams: Sequence[BuiltStream], told_ms: int | None) -> list[int]:
-    """Gives each stream with state its interval, where its own code has set none."""
+    """Set the interval of each stream with state, unless its own code has set one."""
     chosen = []
     for stream in streams:
         if not stream.must_save:
@@ -67,12 +67,12 @@ def set_intervals(ssc: Any, streams: Sequence[BuiltStream], told_ms: int | None)
 
 
 def private_field(owner: Any, name: str) -> Any:
-    """A field of the object's own class; Scala puts the class's name before some."""
+    """Return a field of the object's own class; Scala adds the class's name to some fields."""
     return _opened(owner, owner.getClass().getDeclaredFields(), name)
 
 
 def private_value(ssc: Any, owner: Any, name: str) -> Any:
-    """What a `lazy val` of the object's own class gives, made now if it was not before."""
+    """Return the value of a `lazy val` of the object's own class; compute it if necessary."""
     method = _opened(owner, owner.getClass().getDeclaredMethods(), name)
     nothing = ssc.sparkContext._gateway.new_array(ssc._jvm.java.lang.Object, 0)
     return method.invoke(owner, nothing)

@@ -1,4 +1,4 @@
-"""Brings DStreams over to Structured Streaming: their state, and their input from there on."""
+"""Brings DStreams to Structured Streaming: their state, and their input from there on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from floodmark.dstreams.input_files import InputFiles
 from floodmark.dstreams.plain_values import named
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.code.drawing import Drawing
-from floodmark.engine.dstreams.carrying import (
+from floodmark.engine.dstreams.quiet import require_stopped
+from floodmark.engine.dstreams.takeover import (
     OldState,
     old_state,
     require_readable,
@@ -29,7 +30,6 @@ from floodmark.engine.dstreams.carrying import (
     told_files,
     unread_inputs,
 )
-from floodmark.engine.dstreams.quiet import require_stopped
 from floodmark.engine.pipelines.start_positions import KafkaStart, Start
 from floodmark.engine.state.bootstrap import (
     Bootstrap,
@@ -50,9 +50,9 @@ class Leaving:
     app: str
     old: str
     operator: str = "0"
-    """The new operator, or `operator/variable`, that takes the state."""
+    """The new operator, or `operator/variable`, that gets the state."""
     stream: int | None = None
-    """The old stream whose state it is; None where there is one."""
+    """The old stream with the state; None where only one has state."""
     with_file: str | None = None
     trust: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -64,12 +64,12 @@ class Leaving:
 def leaving_plan(
     asked: Leaving, files: Files, new: str, carrying: Carrying, stack: contextlib.ExitStack
 ) -> Bootstrapped:
-    """A plan for a first checkpoint of the new code: nothing of the old folder is changed."""
+    """Plan a first checkpoint of the new code; the old folder does not change."""
     checkpoint = load(files)
     found = _dstreams(checkpoint)
     require_stopped(files, checkpoint)
     chosen = _chosen(checkpoint.path, found, asked.stream)
-    # Of this state alone: others may be saved at other times, and stay behind.
+    # Only for this state: other states may be saved at other times, and stay behind.
     as_of = state_time(checkpoint.path, found, (chosen,))
     state = old_state(
         files,
@@ -104,8 +104,8 @@ def leaving_plan(
 def _dstreams(checkpoint: Checkpoint) -> DStreamsCheckpoint:
     if checkpoint.kind is not Kind.DSTREAMS or checkpoint.dstreams is None:
         raise NotACheckpoint(
-            f"{checkpoint.path} is no DStreams checkpoint",
-            "It is of Structured Streaming already.",
+            f"{checkpoint.path} is not a DStreams checkpoint",
+            "It already belongs to Structured Streaming.",
             "`floodmark migrate` makes a checkpoint for changed code.",
         )
     require_readable(checkpoint.path, checkpoint.dstreams)
@@ -116,15 +116,15 @@ def _chosen(path: str, found: DStreamsCheckpoint, stream: int | None) -> int:
     states, unsaved = found.lasting_streams, found.unsaved_streams
     if stream in found.state_streams and stream not in states:
         raise NoAnswer(
-            f"{path}: stream {stream} ({found.streams[stream].kind}) has no state that goes on",
-            "What it saves are the rows of a while: a window's, or one batch's.",
+            f"{path}: stream {stream} ({found.streams[stream].kind}) has no lasting state",
+            "It only saves the rows of a window or of one batch.",
             "The states of updateStateByKey and mapWithState are: "
             f"{found.named_streams(states) or 'none'}.",
         )
     if not states:
         raise NoAnswer(
             f"{path}: no stream of this application has saved a state",
-            "There is nothing to bring over but the place in its input.",
+            "Only the position in its input could be carried over.",
             "Start the new query; `floodmark batches CP --json` says what was read.",
         )
     if stream is None and len(states) == 1 and not unsaved:
@@ -138,8 +138,8 @@ def _chosen(path: str, found: DStreamsCheckpoint, stream: int | None) -> int:
             "Run the old application until it has saved it, stop it, and try again.",
         )
     raise WrongUse(
-        f"{path}: which state is to be brought over?",
-        f"There are those of the streams {found.named_streams(sorted((*states, *unsaved)))}.",
+        f"{path}: several streams keep a state",
+        f"These streams are {found.named_streams(sorted((*states, *unsaved)))}.",
         f"Choose one: --stream {states[0]}",
     )
 
@@ -149,9 +149,9 @@ def _write(pairs: Sequence[tuple[Any, Any]], path: str) -> None:
 
     if not pairs:
         raise NoAnswer(
-            "the old state has no key",
-            "There is nothing to bring over but the place in the input.",
-            "Start the new query on an empty checkpoint.",
+            "the saved state has no key, so the new query's state cannot be made from it",
+            "A new query on an empty checkpoint would read the whole input, old files included.",
+            "Run the old application until it has saved a key, stop it, and try again.",
         )
     try:
         table = pa.table(
@@ -195,7 +195,7 @@ def _first_batch(
 def _require_none_left(path: str, inputs: Sequence[InputFiles]) -> None:
     for one in inputs:
         raise WouldLose(
-            f"{path}: the old application reads {one.directory}, and no source of the new code "
+            f"{path}: the old application reads {one.directory}, but no source of the new code "
             "does",
             f"{len(one.unread)} files there are not read yet.",
             "Read the same folder in the new code.",
@@ -203,24 +203,24 @@ def _require_none_left(path: str, inputs: Sequence[InputFiles]) -> None:
 
 
 def _require_taken(path: str, taken: InputFiles, options: Mapping[str, str]) -> None:
-    """Refuses where Spark's file source would pass over files that are not read yet."""
+    """Refuse if Spark's file source would ignore files that are not read yet."""
     times = dict(taken.times)
     oldest = oldest_taken_ms(max(times.values(), default=None), options)
     for name in taken.unread:
         last = name.rpartition("/")[2]
         if is_hidden(last):
-            why = "A name that begins with an underscore is hidden to it; DStreams take such files."
+            why = "The source ignores names that begin with an underscore; DStreams read them."
             do = "Rename the file, or let the old application read it."
         elif not passes_filter(last, options):
             why = f"Its pathGlobFilter is {options['pathglobfilter']}."
             do = "Leave the filter out, or let the old application read the file."
         elif oldest is not None and times[name] < oldest:
             why = "It is older than the newest file by more than maxFileAge (7 days unless set)."
-            do = 'Give the source .option("maxFileAge", "90d"), or as long as is needed.'
+            do = 'Give the source .option("maxFileAge", "90d"), or a longer time if needed.'
         else:
             continue
         raise WouldLose(
-            f"{path}: {name} is not read yet, and the new code's file source would pass over it",
+            f"{path}: {name} is not read yet, and the new code's file source would ignore it",
             why,
             do,
         )
@@ -239,7 +239,7 @@ def _kafka_start(path: str, found: DStreamsCheckpoint, state: int, as_of: int) -
         else:
             raise WouldLose(
                 f"{path}: the Kafka stream has forgotten what it read in the batch of {as_of}, "
-                "whose state is the newest that is whole",
+                "the newest batch with a whole state",
                 f"It remembers its ranges from the batch of {min(stream.offsets)} on.",
                 "Run the old application until it has saved a newer state, stop it, and try again.",
             )
@@ -287,13 +287,13 @@ def _as_leaving(
     left = [at for at in sorted((*found.lasting_streams, *found.unsaved_streams)) if at != stream]
     notes = [
         f"The state is that of the batch of {as_of}: {keys:,} keys, {partitions} partitions. "
-        "Input after that batch is read by the new query.",
+        "The new query reads the input after that batch.",
         *(f"{words}." for words in set_aside(checkpoint, (stream,), as_of)),
     ]
     if left:
         notes.append(
             f"Other states stay behind: stream {found.named_streams(left)}. "
-            "Bring each over to a query of its own."
+            "Bring each one to a query of its own."
         )
     return replace(
         plan,

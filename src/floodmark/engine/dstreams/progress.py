@@ -1,4 +1,4 @@
-"""What running DStreams report: each batch that was finished and has not failed, once."""
+"""Reads the reports of running DStreams: each batch that finished without failure, once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from floodmark.engine.spark.scala import sequence
 
 
 class DStreamReader:
-    """The batches that were not read yet. Spark keeps the last thousand reports."""
+    """Reads the batches that were not read yet; Spark keeps the last thousand reports."""
 
     def __init__(self, pipeline: str, ssc: Any) -> None:
         self._pipeline = pipeline
@@ -52,7 +52,7 @@ class DStreamReader:
         )
 
     def _sources(self, one: Any) -> list[SourceProgress]:
-        """A file stream counts no records; how many files it took is all that it tells."""
+        """Return the sources; a file stream counts no records, only the files that it took."""
         found = []
         for info in sequence(one.streamIdToInputInfo().values().toSeq()):
             taken = info.metadata().get("files")

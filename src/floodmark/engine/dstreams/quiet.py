@@ -1,7 +1,7 @@
-"""Whether a DStreams application that nobody has noted still writes to its folder.
+"""Detects whether a DStreams application without a note still writes to its folder.
 
-A plain script holds no lease. Its newest file is named after the batch that it has planned, but for
-one that makes up for missed batches: that one writes old names. Such a folder is watched.
+A plain script holds no lease. Its newest file has the name of the batch that it has planned. But
+an application that runs missed batches writes old names, so the folder is watched for a while.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _POLL_SECONDS = 0.25
 
 
 def require_stopped(files: Files, checkpoint: Checkpoint) -> None:
-    """Refuses while the application runs: its state would go on without us."""
+    """Refuse while the application runs: its state would change after the copy."""
     holder = live_holder(files)
     if holder is not None:
         raise in_use(checkpoint.path, holder)
@@ -33,7 +33,7 @@ def require_stopped(files: Files, checkpoint: Checkpoint) -> None:
 def require_quiet(
     files: Files, checkpoint: Checkpoint, pause: Callable[[float], Any] = time.sleep
 ) -> None:
-    """Refuses where files have come a moment ago, or come while the folder is watched."""
+    """Refuse where files came a moment ago, or come while the folder is watched."""
     found = checkpoint.dstreams
     assert found is not None
     batch_ms = found.batch_ms or 0
@@ -46,11 +46,12 @@ def require_quiet(
         raise _running(
             checkpoint.path,
             f"its newest file is {max(age, 0) / 1000:.0f} s old",
-            f"ask again {quiet / 1000:g} s after its last file: in {left} s if it has stopped.",
+            f"repeat the command {quiet / 1000:g} s after its last file: in {left} s if it has "
+            f"stopped.",
         )
     graphs = {file.path for file in found.graph_files}
     written = [file.mtime_ms for file in checkpoint.files if file.path in graphs]
-    # A time that nobody tells, or after now by this machine's clock, is no sign of quiet.
+    # A missing time, or one after this machine's present, does not prove that it is quiet.
     if all(time_ms is not None and now - time_ms >= quiet for time_ms in written):
         return
     before = _graphs(files)
@@ -68,9 +69,9 @@ def _graphs(files: Files) -> set[tuple[str, int, int | None]]:
     return {(file.path, file.size, file.mtime_ms) for file in listed if file.path in graphs}
 
 
-def _running(path: str, sign: str, then: str = "ask again after a moment.") -> InUse:
+def _running(path: str, sign: str, then: str = "repeat the command after a moment.") -> InUse:
     return InUse(
         f"{path}: {sign}: the application seems to run",
-        "What it reads from now on would be read twice.",
+        "The input that it reads from now on would be read twice.",
         f"Stop it (SIGTERM, so that it finishes its batches), and {then}",
     )

@@ -1,9 +1,9 @@
-"""Notices that Spark runs nothing more, though batches wait: it raises no error then.
+"""Notices that Spark runs no task though batches wait: Spark raises no error then.
 
-A StackOverflowError is no exception to Spark's threads: the one that plans tasks ends, or the
-message that would have started them is lost, and the batch's job waits for ever. A start that makes
-up for many batches can come to that: Spark plans them all before the first has saved its state, so
-the partitions of the last one hold those of all before it, however often the state is saved.
+A StackOverflowError is no exception to Spark's threads: the thread that plans tasks ends, or the
+message that would have started them is lost, and the batch's job waits for ever. This can happen
+when a start runs many missed batches: Spark plans them all before the first has saved its state,
+so the last batch's partitions contain those of all batches before it, however often state is saved.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ADVICE = (
 
 
 class SchedulerDied(RuntimeError):
-    """The thread that plans Spark's tasks has ended, and its JVM goes on."""
+    """Raised when the thread that plans Spark's tasks has ended, though its JVM continues."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -34,7 +34,7 @@ class SchedulerDied(RuntimeError):
 
 
 class Standstill:
-    """Asked at each turn of a run's loop; it looks at Spark every ten seconds."""
+    """Checks Spark every ten seconds; each turn of a run's loop calls it."""
 
     def __init__(self, ssc: Any, clock: Callable[[], float] = time.monotonic) -> None:
         self._ssc = ssc
@@ -44,7 +44,7 @@ class Standstill:
         self._dead = self._said = False
 
     def words(self) -> str | None:
-        """What is to be said of a standstill, once; raises SchedulerDied."""
+        """Return a sentence about a standstill, once; raises SchedulerDied."""
         now = self._clock()
         if now - self._looked < _LOOK_SECONDS:
             return None
@@ -59,23 +59,23 @@ class Standstill:
         self._said = True
         return (
             f"no task has run for {now - self._since:.0f} s, though a batch's job waits for one: "
-            f"Spark has no executor that is free, or it stands still. "
+            f"Spark has no free executor, or it has stopped working. "
             + _ADVICE.format("stop this run (SIGTERM, twice) and ")
         )
 
     def _require_scheduler(self) -> None:
-        """Raises where it is gone at two looks: a context that ends has a moment without it."""
+        """Raise if the scheduler is gone at two checks: an ending context is briefly without it."""
         try:
             scheduler = self._ssc.sparkContext._jsc.sc().dagScheduler()
             dead = scheduler.eventProcessLoop().isActive() is False
-        except Exception:  # another Spark's, or a JVM that is gone: the run's own call says it
+        except Exception:  # another Spark's, or the JVM has ended: the run's own call reports it
             dead = False
         if dead and self._dead:
             raise SchedulerDied
         self._dead = dead
 
     def _standing(self) -> Any:
-        """What stands still, to be compared with the next look; None where a task runs."""
+        """Return what waits, to compare with the next check; None where a task runs."""
         try:
             tracker = self._ssc.sparkContext.statusTracker()
             jobs = tuple(tracker.getActiveJobsIds())
@@ -83,7 +83,7 @@ class Standstill:
             stages = tuple(
                 (one.stageId, one.numCompletedTasks, one.numActiveTasks) for one in found if one
             )
-        except Exception:  # it only helps: the run goes on without it
+        except Exception:  # this check only helps: the run continues without it
             return None
         runs = any(active for _, _, active in stages)
         return (jobs, stages) if jobs and not runs else None

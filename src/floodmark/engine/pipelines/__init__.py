@@ -1,1 +1,1 @@
-"""Applications with `@pipeline` functions: loaded, given their parameters, built."""
+"""Loads applications with `@pipeline` functions, sets their parameters and builds them."""

@@ -1,4 +1,4 @@
-"""An application: a Python file with pipelines in it, loaded by path."""
+"""Loads an application by its path: a Python file that declares pipelines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from floodmark.engine.app.home import share_with_workers
-from floodmark.engine.pipelines.pipeline import Pipeline
+from floodmark.engine.pipelines.decorator import Pipeline
 from floodmark.errors import FloodmarkError, WrongUse
 
 _MODULE = "floodmark_application_"
@@ -21,17 +21,17 @@ _MODULE = "floodmark_application_"
 class Application:
     path: Path
     fingerprint: str
-    """SHA-256 of the file: tells whether a later start ran the same code."""
+    """SHA-256 of the file, which shows whether a later start ran the same code."""
     pipelines: tuple[Pipeline, ...]
 
 
 def application_file(target: str) -> Path:
-    """The file of `APP.py` and of `APP.py:NAME`."""
+    """Return the file of `APP.py` or of `APP.py:NAME`."""
     return split_target(target)[0]
 
 
 def load_application(target: str) -> Application:
-    """`APP.py` with all its pipelines, `APP.py:NAME` with one of them."""
+    """Load `APP.py` with all its pipelines, or `APP.py:NAME` with one of them."""
     path, name = split_target(target)
     try:
         source = path.read_bytes()
@@ -45,16 +45,16 @@ def load_application(target: str) -> Application:
 
 
 def split_target(target: str) -> tuple[Path, str | None]:
-    """The file, and the pipeline or query that is named after a colon."""
+    """Return the file, and the pipeline or query that is named after a colon."""
     path, colon, name = target.rpartition(":")
-    # C:\sales.py has a colon and no pipeline; so has a file whose name holds one.
+    # C:\sales.py has a colon but names no pipeline; so does a file with a colon in its name.
     if colon and path.endswith((".py", ".ipynb")):
         return Path(path), name or None
     return Path(target), None
 
 
 def import_application(path: Path) -> ModuleType:
-    # The digest keeps two applications of one file name apart.
+    # The digest distinguishes two applications with the same file name.
     name = _MODULE + hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -62,7 +62,7 @@ def import_application(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # before it runs: dataclasses and pickle look it up there
     folder = str(path.resolve().parent)
-    if folder not in sys.path:  # so that the application imports what lies beside it
+    if folder not in sys.path:  # so that the application can import its neighbours
         sys.path.insert(0, folder)
         share_with_workers((folder,))
     _pickle_by_value(module)
@@ -71,16 +71,16 @@ def import_application(path: Path) -> ModuleType:
     except (FloodmarkError, KeyboardInterrupt):
         sys.modules.pop(name, None)
         raise
-    except BaseException as error:  # SystemExit too: a file that calls sys.exit() is no application
+    except BaseException as error:  # also SystemExit: a file that calls sys.exit() fails here
         sys.modules.pop(name, None)
         raise _failed_import(path, error) from error
     return module
 
 
 def _pickle_by_value(module: ModuleType) -> None:
-    """Spark's workers cannot import an application by the name it has here.
+    """Let Spark pickle the module by value, as its workers cannot import the application by name.
 
-    Before it runs: what it pickles at once, a broadcast say, holds functions of its own.
+    This happens before the module runs, as it may pickle its functions at once, for a broadcast.
     """
     try:
         from pyspark import cloudpickle
@@ -106,13 +106,13 @@ def _failed_import(path: Path, error: BaseException) -> WrongUse:
 
 
 def where_in(path: Path | str | None, error: BaseException) -> str:
-    """The line of the application that led to an error; the innermost line if none of it did."""
+    """Return the application's line that led to an error; if there is none, the innermost line."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
         if frame.filename != __file__ and "importlib" not in frame.filename
     ]
-    # Python writes a file's whole path into its frames, however the file was named.
+    # Python writes a file's absolute path into its frames, however the user named the file.
     own = str(Path(path).absolute()) if path is not None else None
     frame = next((frame for frame in reversed(frames) if frame.filename == own), None)
     frame = frame or (frames[-1] if frames else None)
@@ -129,16 +129,16 @@ def _pipelines(module: ModuleType, path: Path) -> tuple[Pipeline, ...]:
         if value.name in found:
             raise WrongUse(
                 f"{path}: two pipelines are named {value.name!r}",
-                "The name tells them apart on the command line and in the notes.",
-                "Give one of them another: @pipeline(checkpoint=…, name=…).",
+                "The name distinguishes them on the command line and in the notes.",
+                "Give one of them another name: @pipeline(checkpoint=…, name=…).",
             )
         found[value.name] = value
     if not found:
         raise WrongUse(
-            f"{path}: no pipeline in it",
+            f"{path} has no pipeline",
             "A pipeline is a function under @pipeline(checkpoint=…) that returns a "
             "DataStreamWriter.",
-            "Decorate one: from floodmark import pipeline.",
+            "Decorate a function: from floodmark import pipeline.",
         )
     return tuple(found.values())
 
@@ -149,8 +149,8 @@ def _chosen(pipelines: tuple[Pipeline, ...], name: str | None, path: Path) -> tu
     chosen = tuple(one for one in pipelines if one.name == name)
     if not chosen:
         raise WrongUse(
-            f"{path}: no pipeline {name!r} in it",
+            f"{path} has no pipeline {name!r}",
             f"It has: {', '.join(one.name for one in pipelines)}.",
-            f"Name one of them: {path}:{pipelines[0].name}",
+            f"Name one of its pipelines: {path}:{pipelines[0].name}",
         )
     return chosen

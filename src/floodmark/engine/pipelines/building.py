@@ -10,10 +10,10 @@ from typing import Any
 
 from floodmark.engine.app.built import Built, configure
 from floodmark.engine.app.choosing import place_of
+from floodmark.engine.app.dry_run import watching
 from floodmark.engine.app.options import ScriptOptions
-from floodmark.engine.app.running import watching
+from floodmark.engine.app.script_text import ScriptText, read_source
 from floodmark.engine.app.scripts import built_script
-from floodmark.engine.app.source import ScriptText, read_source
 from floodmark.engine.code.query import require_writer
 from floodmark.engine.pipelines.application import (
     Application,
@@ -22,8 +22,8 @@ from floodmark.engine.pipelines.application import (
     where_in,
 )
 from floodmark.engine.pipelines.declarative import built_flow, split_spec
+from floodmark.engine.pipelines.decorator import Pipeline, connectors_reached
 from floodmark.engine.pipelines.parameters import refuse_unknown
-from floodmark.engine.pipelines.pipeline import Pipeline, connectors_reached
 from floodmark.engine.pipelines.start_positions import Start
 from floodmark.engine.run.failure import sentence_of
 from floodmark.engine.spark.session import SessionOptions, build_session, running_session
@@ -44,13 +44,13 @@ def built(
     script: ScriptOptions | None = None,
     all_settings: bool = True,
 ) -> Iterator[Built]:
-    """The one query of `APP.py`, of `APP.py:NAME`, or of what was loaded; nothing is started.
+    """Build the one query of `APP.py`, of `APP.py:NAME`, or of a loaded application; start nothing.
 
-    It is a pipeline's, a script's, or a flow's of a `spark-pipeline.yml[:FLOW]`.
+    The query belongs to a pipeline, to a script, or to a flow of a `spark-pipeline.yml[:FLOW]`.
 
-    Of several, the one whose checkpoint is among `checkpoints`. A session that this process has
-    already is used, and left as it was. Without `all_settings`, those that no pipeline of the
-    file has are left out.
+    If there are several, the one whose checkpoint is among `checkpoints` is built. An existing
+    session of this process is used, and left as it was. Without `all_settings`, settings that no
+    pipeline of the file has are ignored.
     """
     if isinstance(target, str) and is_pipeline_spec(split_spec(target)[0]):
         with built_flow(target, checkpoints, conf or {}, log, stdout_to_stderr) as flow:
@@ -77,8 +77,8 @@ def built(
             )
             if found is not None and settings and all_settings:
                 raise WrongUse(
-                    f"--set {next(iter(settings))}: {path} is a script, without parameters",
-                    do=f"Its own arguments follow two dashes: {path.name} -- ARGUMENT",
+                    f"--set {next(iter(settings))}: {path} is a script, which has no parameters",
+                    do=f"Give its own arguments after two dashes: {path.name} -- ARGUMENT",
                 )
         if found is None:
             _refuse_arguments(path, options)
@@ -89,7 +89,7 @@ def built(
 
 @dataclass(frozen=True)
 class _Pipelines:
-    """A file whose pipelines are functions under @pipeline."""
+    """A file that declares its pipelines as functions with @pipeline."""
 
     target: str | Application
     source: ScriptText
@@ -187,7 +187,7 @@ def _settled(pipeline: Pipeline, given: Mapping[str, str]) -> dict[str, Any]:
 def call_pipeline(
     pipeline: Pipeline, application: str | None, session: Any, start: Any, values: Mapping[str, Any]
 ) -> Any:
-    """The user's function; what it raises is told in the user's own words."""
+    """Call the user's function; report its exception with the user's own words."""
     try:
         writer = pipeline(session, start, **values)
     except FloodmarkError:

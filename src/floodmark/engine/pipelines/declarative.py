@@ -1,7 +1,7 @@
-"""The query of a flow of a declarative pipeline: its definitions are run, nothing is started.
+"""Builds the query of a declarative pipeline's flow: runs the definitions, starts nothing.
 
-`spark-pipelines` runs definitions against a Spark Connect server, which keeps the plans to
-itself. Here they are run against a plain session, with a registry that only remembers them; the
+`spark-pipelines` runs definitions against a Spark Connect server, which does not show the plans.
+This module runs them against a plain session, with a registry that only remembers them. The
 flow's function then gives the same DataFrame.
 """
 
@@ -18,16 +18,16 @@ from typing import Any
 
 from floodmark.checkpoint.places.flow import flow_place
 from floodmark.engine.app.built import Built, configure
-from floodmark.engine.app.running import watching
-from floodmark.engine.app.source import read_source
+from floodmark.engine.app.dry_run import watching
+from floodmark.engine.app.script_text import read_source
 from floodmark.engine.pipelines.application import where_in
+from floodmark.engine.pipelines.decorator import connectors_named
 from floodmark.engine.pipelines.definitions import (
     Definitions,
     FlowDefinition,
     OutputDefinition,
     last_part,
 )
-from floodmark.engine.pipelines.pipeline import connectors_named
 from floodmark.engine.pipelines.sql_definitions import define_sql
 from floodmark.engine.run.failure import sentence_of
 from floodmark.engine.spark.session import (
@@ -47,7 +47,7 @@ from floodmark.storage.pipeline_spec import (
 
 
 def split_spec(target: str) -> tuple[str, str | None]:
-    """The specification, and the flow that is named after a colon."""
+    """Return the specification, and the flow that is named after a colon."""
     path, colon, name = target.rpartition(":")
     return (path, name or None) if colon and is_pipeline_spec(path) else (target, None)
 
@@ -60,7 +60,7 @@ def built_flow(
     log: Path | None,
     stdout_to_stderr: bool,
 ) -> Iterator[Built]:
-    """The writer of one flow, as the pipeline's runner would make it."""
+    """Yield the writer of one flow, as the pipeline's runner would make it."""
     path, named = split_spec(target)
     with defined(path, conf, log, stdout_to_stderr) as (spark, found):
         flow = _chosen(found, named, checkpoints)
@@ -72,7 +72,7 @@ def built_flow(
 def defined(
     path: str, conf: Mapping[str, str], log: Path | None, stdout_to_stderr: bool
 ) -> Iterator[tuple[Any, Definitions]]:
-    """A session, and what the definitions of a pipeline define in it."""
+    """Yield a session, and what the pipeline's definitions define in it."""
     spec = read_pipeline_spec(path)
     files = definition_files(spec)
     wanted = {**spec.configuration, **conf}
@@ -104,7 +104,7 @@ class FlowCode:
     name: str
     table: str
     writer: Callable[[], Any]
-    """Raises where the flow does not stream, or cannot be built here."""
+    """Makes the writer; raises where the flow does not stream, or cannot be built here."""
 
 
 def flow_codes(spark: Any, found: Definitions) -> list[FlowCode]:
@@ -121,7 +121,7 @@ def _own_conf(spark: Any, found: Definitions) -> dict[str, str | None]:
 
 def _writing(spark: Any, flow: FlowDefinition, found: Definitions) -> Callable[[], Any]:
     def writer() -> Any:
-        for key, value in found.own_conf.items():  # what another flow has set holds no longer
+        for key, value in found.own_conf.items():  # undo what another flow has set
             if value is None:
                 spark.conf.unset(key)
             else:
@@ -196,7 +196,7 @@ def _defined(spark: Any, spec: PipelineSpec, files: list[Path]) -> Definitions:
 
 @contextlib.contextmanager
 def _in_folder(spec: PipelineSpec) -> Iterator[None]:
-    """The runner, too, reads definitions in the specification's folder."""
+    """Change to the specification's folder, as the runner does when it reads definitions."""
     before = Path.cwd()
     os.chdir(spec.folder)
     try:
@@ -219,7 +219,7 @@ def _run(spark: Any, file: Path, found: Definitions) -> None:
     assert module_spec is not None
     assert module_spec.loader is not None
     module = importlib.util.module_from_spec(module_spec)
-    module.__dict__["spark"] = spark  # the runner puts it there, too
+    module.__dict__["spark"] = spark  # as the runner does
     try:
         with watching(source):
             module_spec.loader.exec_module(module)
@@ -241,9 +241,9 @@ def _chosen(found: Definitions, named: str | None, checkpoints: tuple[str, ...])
         return fitting[0]
     shown = ", ".join(sorted(one for one in wanted if one)) or "no flow is named"
     raise WrongUse(
-        f"{found.spec.path}: no flow of its definitions is meant: {shown}",
-        f"They define: {names}. A flow that was renamed begins in a folder of its own, and "
-        "leaves the one under its former name behind.",
+        f"{found.spec.path}: cannot choose one of its flows: {shown}",
+        f"They define: {names}. A flow that was renamed begins in a new folder, and "
+        "leaves the folder of its former name behind.",
         f"Name one: {found.spec.path}:FLOW",
     )
 
@@ -254,7 +254,7 @@ def _flows_of(checkpoints: tuple[str, ...]) -> set[str | None]:
 
 
 def _make_views(found: Definitions) -> None:
-    """A view may read another one: they are made until no more can be."""
+    """Create the views repeatedly until no more succeed, as a view may read another view."""
     waiting = found.views
     while waiting:
         left = []
@@ -263,7 +263,7 @@ def _make_views(found: Definitions) -> None:
                 with _in_folder(found.spec):
                     one.func().createOrReplaceTempView(last_part(one.target))
             except Exception:
-                left.append(one)  # what reads it tells of it in its own words
+                left.append(one)  # a flow that reads this view reports the error
         if len(left) == len(waiting):
             return
         waiting = left
@@ -285,7 +285,7 @@ def _writer(flow: FlowDefinition, found: Definitions) -> Any:
     if not frame.isStreaming:
         raise WrongUse(
             f"flow {flow.name} does not stream",
-            "What it reads is computed anew in each run, and has no checkpoint.",
+            "Spark computes its input anew in each run, so it has no checkpoint.",
             "Name a flow that reads with spark.readStream, or in SQL from STREAM table.",
         )
     writer = frame.writeStream.outputMode("append").queryName(flow.name)

@@ -1,4 +1,4 @@
-"""What the files of a declarative pipeline define: flows, and the tables and views they fill."""
+"""Holds what a declarative pipeline's files define: flows, and their tables and views."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class FlowDefinition:
     target: str
     spark_conf: Mapping[str, str]
     func: Callable[[], Any]
-    """Gives the flow's DataFrame."""
+    """Returns the flow's DataFrame."""
     file: Path
     line: int | None = None
-    """Of a statement in SQL; what Python raises tells its own line."""
+    """The line of an SQL statement; an exception of Python names its own line."""
 
 
 @dataclass(frozen=True)
 class OutputDefinition:
     kind: str
-    """The name of PySpark's class for it: StreamingTable, MaterializedView, TemporaryView, Sink."""
+    """The name of PySpark's class: StreamingTable, MaterializedView, TemporaryView, Sink."""
     format: str | None = None
 
 
@@ -39,9 +39,9 @@ class Definitions:
     flows: list[FlowDefinition] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     not_judged: list[tuple[str, str]] = field(default_factory=list)
-    """(flow, table) of AUTO CDC: its state is in its table, and not in its checkpoint."""
+    """(flow, table) of AUTO CDC, which keeps its state in its table, not in its checkpoint."""
     own_conf: dict[str, str | None] = field(default_factory=dict)
-    """The session's own values of what any flow sets; None: not set."""
+    """The session's own values of settings that any flow sets; None: not set."""
 
     @property
     def fingerprint(self) -> str:
@@ -53,11 +53,11 @@ class Definitions:
 
     @property
     def tables(self) -> list[FlowDefinition]:
-        """The flows into tables and sinks: those that stream have a checkpoint."""
+        """Return the flows into tables and sinks; streaming flows among them have a checkpoint."""
         return [one for one in self.flows if not self._is_view(one)]
 
     def output_of(self, flow: FlowDefinition) -> OutputDefinition | None:
-        """SQL may name a table with its schema that Python has named without, or the reverse."""
+        """Return a flow's output; SQL and Python may name a table with or without its schema."""
         found = self.outputs.get(flow.target)
         if found is not None:
             return found

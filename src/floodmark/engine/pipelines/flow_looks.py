@@ -1,4 +1,4 @@
-"""Looks at the flows of a declarative pipeline before its runner starts: code beside checkpoint."""
+"""Compares the flows of a declarative pipeline with their checkpoints, before its runner starts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from floodmark.checkpoint.outline import Outline
 from floodmark.checkpoint.places.flow import FlowPlace, flow_place
-from floodmark.engine.code.checking import compare
+from floodmark.engine.code.check import compare
 from floodmark.engine.code.outline import described
 from floodmark.engine.code.query import read_query
 from floodmark.engine.pipelines.declarative import FlowCode, defined, flow_codes
@@ -27,10 +27,10 @@ from floodmark.storage.load import load
 
 @dataclass(frozen=True)
 class FlowNote:
-    """What a start of this flow's code would have noted."""
+    """The note that a start of this flow's code would have written."""
 
     code: str
-    """The specification and the flow, as `check` takes them."""
+    """The specification and the flow, as arguments of `check`."""
     table: str
     flow: str
     checkpoint: str | None
@@ -45,7 +45,7 @@ class FlowLooks:
     orphans: tuple[str, ...]
     """Checkpoints of flows that the definitions do not have."""
     unread: tuple[str, ...]
-    """Sentences: what could not be looked at."""
+    """Sentences that say what could not be compared."""
     notes: tuple[FlowNote, ...]
 
 
@@ -56,14 +56,14 @@ def look_at_flows(
     log: Path | None,
     stdout_to_stderr: bool,
 ) -> FlowLooks:
-    """`checkpoints`: the current folder of each flow. Nothing is started and nothing written."""
+    """Compare each flow with its current folder in `checkpoints`; start and write nothing."""
     ours = running_session() is None
     try:
         with short_lived_jvm(), defined(spec, conf, log, stdout_to_stderr) as (spark, found):
             return _looked(spark, found, spec, checkpoints)
     finally:
         if ours:
-            end_jvm()  # the runner starts one of its own, on the same catalog
+            end_jvm()  # the runner starts its own JVM, on the same catalog
 
 
 def _looked(
@@ -88,7 +88,7 @@ def _looked(
 
 
 def leave_notes(notes: tuple[FlowNote, ...], checkpoints: Mapping[str, WritableFiles]) -> None:
-    """Each flow's code, noted in the folder that the runner has used for it."""
+    """Note each flow's code in the folder that the runner has used for it."""
     for path, files in checkpoints.items():
         place = flow_place(local_path(path) or path)
         for one in notes:
@@ -116,7 +116,7 @@ class _Looks:
 
         try:
             writer = code.writer()
-            # After a full refresh the folder is empty: the flow begins in it.
+            # After a full refresh the folder is empty, and the flow begins in it.
             begins = files is None or not files.level().folders
             checkpoint = load(files) if files is not None and not begins else None
             committed = checkpoint.committed_batch if checkpoint is not None else None
@@ -127,7 +127,7 @@ class _Looks:
             redaction = Redaction.fresh()
             outline = described(writer._spark, read_query(writer), redaction=redaction)
         except (FloodmarkError, Py4JError) as error:
-            if path is not None:  # what has no checkpoint does not stream, or begins anew
+            if path is not None:  # a flow without checkpoint does not stream, or begins anew
                 self.unread.append(f"flow {code.name}: {str(error).splitlines()[0]}")
             return
         begun = 0 if committed is None else committed + 1

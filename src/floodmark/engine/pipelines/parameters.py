@@ -1,4 +1,4 @@
-"""A pipeline's parameters: its function's keyword arguments, set with `--set NAME=VALUE`."""
+"""Reads a pipeline's parameters: keyword arguments of its function, for `--set NAME=VALUE`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What every declaration has: a name, the checkpoint, and the function with its parameters."""
+    """The parts of every declaration: a name, a checkpoint, and a function with its parameters."""
 
     name: str
     checkpoint: str
@@ -33,7 +33,7 @@ class Declaration:
     parameters: tuple[Parameter, ...]
 
     def settle(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """The value of every parameter."""
+        """Return the value of every parameter."""
         return settle(self.name, self.parameters, given)
 
     def checkpoint_for(self, values: Mapping[str, Any]) -> str:
@@ -50,19 +50,19 @@ class Declaration:
 
 
 def declared(function: Callable[..., Any]) -> tuple[Parameter, ...]:
-    """What follows `spark` and `start` in the function's signature."""
+    """Return the parameters after `spark` and `start` in the function's signature."""
     parameters = list(inspect.signature(function).parameters.values())
     if len(parameters) < 2 or any(one.kind is one.KEYWORD_ONLY for one in parameters[:2]):
         raise WrongUse(
-            f"pipeline {function.__name__} takes {_signature(parameters)}",
-            "A pipeline is given the session and where the stream begins.",
+            f"pipeline {function.__name__} has the parameters {_signature(parameters)}",
+            "Floodmark calls a pipeline with the session and the stream's start position.",
             f"Write def {function.__name__}(spark, start): …",
         )
     return declared_after(function, 2)
 
 
 def declared_after(function: Callable[..., Any], first: int) -> tuple[Parameter, ...]:
-    """What follows the first few arguments, which floodmark itself gives."""
+    """Return the parameters after the first ones, which floodmark itself gives."""
     parameters = list(inspect.signature(function).parameters.values())
     hints = _hints(function)
     return tuple(
@@ -79,7 +79,7 @@ def _signature(parameters: list[inspect.Parameter]) -> str:
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(function)
-    except Exception:  # an annotation may name what only a type checker imports
+    except Exception:  # an annotation may use a name that only a type checker imports
         return {}
 
 
@@ -96,7 +96,7 @@ def _type_of(parameter: inspect.Parameter, hint: Any) -> type:
 def settle(
     pipeline: str, parameters: tuple[Parameter, ...], given: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The values to call with: what was given, converted; the default for the rest."""
+    """Return the values for the call: given values, converted, and defaults for the rest."""
     missing = [one.name for one in parameters if one.default is REQUIRED and one.name not in given]
     if missing:
         raise WrongUse(
@@ -129,7 +129,7 @@ def _bool(name: str, text: str) -> bool:
 
 
 def refuse_unknown(known: Mapping[str, tuple[Parameter, ...]], given: Mapping[str, str]) -> None:
-    """A name that no pipeline has is a misspelling."""
+    """Refuse a name that no pipeline has, as it is a misspelling."""
     names = {one.name for parameters in known.values() for one in parameters}
     for name in given:
         if name not in names:

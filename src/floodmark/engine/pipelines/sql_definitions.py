@@ -1,7 +1,8 @@
-"""Flows that a declarative pipeline defines in SQL: Spark's own parser reads the files.
+"""Reads the flows that a declarative pipeline defines in SQL, with Spark's own parser.
 
-The statements are those that `spark-pipelines` takes (SqlGraphRegistrationContext). SET and USE
-hold for what follows in the same file. Nothing is created: a flow's query becomes a DataFrame.
+The module knows the statements that `spark-pipelines` knows (SqlGraphRegistrationContext). SET
+and USE apply to the following statements of the same file. Nothing is created: a flow's query
+becomes a DataFrame.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _CORRECT = "Correct it: the pipeline would not start either."
 
 
 def define_sql(spark: Any, file: Path, text: str, found: Definitions) -> None:
-    """Adds what one file defines."""
+    """Add the definitions of one file."""
     _SqlFile(spark, file, found).define(text)
 
 
@@ -60,8 +61,8 @@ class _SqlFile:
         define = _STATEMENTS.get(kind)
         if define is None:
             raise WrongUse(
-                f"{self.file}, line {line}: a pipeline takes no {kind} in SQL",
-                "It takes CREATE STREAMING TABLE, CREATE FLOW, CREATE MATERIALIZED VIEW, CREATE "
+                f"{self.file}, line {line}: a pipeline does not accept {kind} in SQL",
+                "It accepts CREATE STREAMING TABLE, CREATE FLOW, CREATE MATERIALIZED VIEW, CREATE "
                 "VIEW, SET and USE.",
                 _CORRECT,
             )
@@ -82,7 +83,7 @@ class _SqlFile:
         self._view(plan.name().unquotedString(), plan.plan(), line)
 
     def view(self, plan: Any, line: int) -> None:
-        # It lies in the catalog after a run; what reads it before has to find it here as well.
+        # The runner keeps the view in the catalog; here it must exist before a flow reads it.
         self._view(self._name(plan.child()), plan.query(), line)
 
     def flow(self, plan: Any, line: int) -> None:
@@ -157,14 +158,14 @@ _STATEMENTS: dict[str, Callable[[_SqlFile, Any, int], None]] = {
 
 
 def _each(values: Any) -> Iterator[Any]:
-    """The items of a Scala sequence."""
+    """Yield the items of a Scala sequence."""
     for at in range(values.length()):
         yield values.apply(at)
 
 
 @contextlib.contextmanager
 def _current(spark: Any, catalog: str | None, database: str | None) -> Iterator[None]:
-    """Names without a schema are looked up where the file's USE statements say."""
+    """Look up names without a schema where the file's USE statements say."""
     before = spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
     try:
         _use(spark, catalog, database)

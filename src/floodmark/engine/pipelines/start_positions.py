@@ -1,14 +1,14 @@
-"""Where a stream begins when its checkpoint is new: the `start` that a pipeline is given.
+"""Holds the positions where a stream begins if its checkpoint is new: a pipeline's `start`.
 
-A start file holds positions that an upgrade handed over:
+A start file holds positions from an upgrade:
 
     {"floodmark": "start", "version": 1, "sources": [
       {"kind": "kafka", "offsets": {"orders": {"0": 416, "1": 563}}},
       {"kind": "delta", "table": "data/orders", "version": 8, "index": -1}]}
 
 `table` may be left out where there is one Delta source. The bare object that
-`floodmark offsets --starting-offsets` prints is a start file, too. A checkpoint that
-already has a batch wins over all of this: Spark goes on from its offsets.
+`floodmark offsets --starting-offsets` prints is also a start file. If the checkpoint already
+has a batch, Spark ignores these positions and continues from the batch's offsets.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class DeltaStart:
 
 @dataclass(frozen=True)
 class Start:
-    """What a pipeline asks for the reader's starting options."""
+    """Gives a pipeline the reader's starting options."""
 
     sources: tuple[KafkaStart | DeltaStart, ...] = ()
     origin: str = ""
 
     def kafka(self, *topics: str, otherwise: str = "earliest") -> str:
-        """The value of startingOffsets for these topics."""
+        """Return the value of startingOffsets for these topics."""
         if not topics:
             raise WrongUse("start.kafka() names no topic", do='Write start.kafka("orders").')
         found: dict[str, Mapping[str, int]] = {}
@@ -59,14 +59,14 @@ class Start:
         missing = [topic for topic in topics if topic not in found]
         if missing:
             raise WrongUse(
-                f"{self.origin}: offsets for {', '.join(found)}, none for {', '.join(missing)}",
+                f"{self.origin} has offsets for {', '.join(found)}, not for {', '.join(missing)}",
                 "Kafka's startingOffsets must name every topic of the stream.",
                 "Add the topic to the start file; -2 is the earliest offset, -1 the latest.",
             )
         return render_json({topic: dict(partitions) for topic, partitions in found.items()})
 
     def delta(self, table: str | None = None, otherwise: str | None = None) -> dict[str, str]:
-        """Options for the reader: `.options(**start.delta("data/orders"))`.
+        """Return options for the reader: `.options(**start.delta("data/orders"))`.
 
         `otherwise` is a startingVersion ("latest", "7"); None reads the whole table first.
         """
@@ -90,7 +90,7 @@ def _delta_option(place: DeltaStart, origin: str) -> dict[str, str]:
             f"{origin}: the Delta source stopped inside version {place.version}, after file "
             f"{place.index}",
             "startingVersion begins at a whole version, so those files would be read twice.",
-            "`floodmark upgrade` carries the exact place over in a new checkpoint.",
+            "`floodmark upgrade` carries the exact position over in a new checkpoint.",
         )
     return {"startingVersion": str(place.version)}
 
@@ -119,7 +119,7 @@ def parse_start(data: bytes, origin: str = "start file") -> Start:
         return Start((KafkaStart(value),), origin)
     if type(value.get("startingVersion")) is int:
         return Start((_delta({"version": value["startingVersion"], **value}, origin),), origin)
-    raise _malformed(origin, 'it has no "floodmark": "start", and is no startingOffsets either')
+    raise _malformed(origin, 'it has no "floodmark": "start", and is not startingOffsets')
 
 
 def _sources(value: dict[str, Any], origin: str) -> tuple[KafkaStart | DeltaStart, ...]:

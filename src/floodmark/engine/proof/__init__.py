@@ -1,1 +1,1 @@
-"""What code computes, shown on forks of real checkpoints: replays and comparisons."""
+"""Shows what code computes, on forks of real checkpoints: replays batches, compares codes."""

@@ -1,8 +1,8 @@
-"""Runs two codes over the same past batches, from the same state, and compares what they put out.
+"""Runs old and new code over the same past batches, from the same state, and compares outputs.
 
-Each has a fork of its own. The state is carried over for the new code first, where `check` says
-that it has to be, as a deployment would do it; then both read the offsets that the batches were
-planned with.
+Each code has a fork of its own. Where `check` says so, the state is first migrated for the new
+code, as a deployment would do it. Then both codes read the offsets with which the batches were
+planned.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from floodmark.changes.carry.past import before_batch, replayable_batches
 from floodmark.checkpoint.layout import METADATA, OFFSETS
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.engine.app.options import ScriptOptions
-from floodmark.engine.code.checking import compare as compare_code
-from floodmark.engine.code.checking import described_code
+from floodmark.engine.code.check import compare as compare_code
+from floodmark.engine.code.check import described_code
 from floodmark.engine.code.rehearse import (
     capped,
     fork_checkpoint,
@@ -30,8 +30,8 @@ from floodmark.engine.code.rehearse import (
     state_paths,
 )
 from floodmark.engine.pipelines.building import built
-from floodmark.engine.proof.grouping import grouping_columns
 from floodmark.engine.proof.kept_rows import RowKeeper, distinct_names
+from floodmark.engine.proof.key_columns import grouping_columns
 from floodmark.engine.proof.planned_batches import (
     SOURCE_OPTIONS,
     PlannedBatches,
@@ -50,10 +50,10 @@ from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import load
 
 _MOST = 10
-"""How many batches are compared where none are named."""
+"""The number of batches that are compared where the user names none."""
 _DIFFERENCES = "differences.jsonl"
 Migrate = Callable[[str, str, tuple[str, ...]], Any]
-"""Carries the checkpoint at a place over to the new code, at another; with names to accept."""
+"""Migrates a checkpoint for the new code: from a location, to a location, accepting rules."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class CompareOptions:
     new: str
     batches: tuple[int, int] | None = None
     keys: tuple[str, ...] = ()
-    """Columns by which rows are matched; by default those that the query groups by."""
+    """Columns by which rows are matched; by default the columns that the query groups by."""
     limit: int = 20
     export: str | None = None
     scratch: str | None = None
@@ -76,18 +76,20 @@ class CompareOptions:
 
 @dataclass(frozen=True)
 class CodeComparison:
+    """The comparison of old and new code's rows for the same past batches."""
+
     checkpoint: str
-    """The checkpoint."""
+    """The location of the checkpoint."""
     first_batch: int
     """The first batch that was compared."""
     last_batch: int
     """The last batch that was compared."""
     verdict: str | None
-    """What `check` says of the new code on the state before the batches; None: there is none."""
+    """The verdict of `check` for the new code on the state before the batches; None: no verdict."""
     migrated: bool
-    """The state was carried over for the new code first."""
+    """True where the state was first migrated for the new code."""
     keys: tuple[str, ...]
-    """The columns by which rows were matched; empty where whole rows were."""
+    """The columns by which rows were matched; empty where whole rows were compared."""
     equal: int
     """Rows that are the same in both outputs."""
     changed: int
@@ -103,8 +105,8 @@ class CodeComparison:
     sample: tuple[RowDifference, ...]
     """The first differences, up to the limit."""
     foreach_batch: tuple[str, ...] = ()
-    """`old`, `new`: the codes with a foreachBatch function. It was not called, so what it does
-    with its rows was not compared."""
+    """`old`, `new`: the codes with a foreachBatch function. The function was not called, so what
+    it does with its rows was not compared."""
     exported: str | None = None
     """The folder with all differences; null unless `--export` was given."""
 
@@ -113,6 +115,7 @@ class CodeComparison:
 
     @property
     def differ(self) -> bool:
+        """Whether rows or columns differ."""
         rows = self.changed + self.only_old + self.only_new
         return bool(rows or self.columns_only_old or self.columns_only_new)
 
@@ -150,7 +153,7 @@ def _range(checkpoint: Checkpoint, given: tuple[int, int] | None) -> tuple[int, 
         return given
     able = replayable_batches(checkpoint)
     if not able:
-        raise NoAnswer(f"{checkpoint.path} has no batch to compare by", oldest_words(checkpoint))
+        raise NoAnswer(f"{checkpoint.path} has no batch to compare", oldest_words(checkpoint))
     last = able[-1]
     first = last
     while first - 1 in able and last - first + 1 < _MOST:
@@ -177,7 +180,7 @@ class _Running:
             return self._run(batches)
 
     def new(self, migrate: Migrate) -> tuple[Judgement | None, _Ran]:
-        """The new code from the same state, which is carried over first where it has to be."""
+        """Run the new code from the same state, which is first migrated where that is needed."""
         self.request.say("the new code")
         with self._built(self.request.new) as found:
             batches = replace(self._batches(found.writer, "new"), own_watermarks=True)
@@ -189,7 +192,7 @@ class _Running:
                 batches.begin(self.first)
             else:
                 self.request.say("carrying the state over")
-                # What `migrate` carries is not accepted as it is: that would carry it by place.
+                # A change that `migrate` handles is not accepted: else the state would go by place.
                 unsure = (one for one in judgement.reasons if one.verdict is Verdict.UNKNOWN)
                 names = tuple(one.rule for one in unsure if one.silent)
                 migrate(str(self._before / "fork"), str(batches.place / "fork"), names)
@@ -200,7 +203,7 @@ class _Running:
         return self.place / "before"
 
     def _judge(self, found: Any) -> Judgement:
-        """What `check` says, on the checkpoint as it was before the first batch."""
+        """Return the verdict of `check`, on the checkpoint as it was before the first batch."""
         fork = open_files(str(self._before / "fork"))
         past = before_batch(self.checkpoint, self.first)
         needed = state_paths(needed_state(past, self.first - 1, self.files.read))
@@ -212,11 +215,11 @@ class _Running:
             request.old, request.settings, request.conf, request.script, (self.checkpoint.path,)
         ).last_start
         comparison = compare_code(found.writer, fork, load(fork), found.fingerprint, old)
-        # The sink gets no row here: its own log is of later batches than the fork's.
+        # The sink is not asked: its log has later batches than the fork, and it gets no row here.
         judgement = judge_restart(comparison.without_sink)
         if judgement.verdict is Verdict.NEEDS_NEW_CHECKPOINT:
             raise NotCarried(
-                "the new code cannot go on with this state, nor can it be carried over",
+                "the new code cannot continue with this state, and the state cannot be migrated",
                 "\n".join(one.what for one in judgement.reasons if not one.verdict.is_yes),
                 f"floodmark check {shlex.quote(self.checkpoint.path)} "
                 f"{request.new} says what would be lost.",
@@ -276,7 +279,7 @@ def _report(
             written = export / _DIFFERENCES
             found = _kept(found, written)
         sample += list(islice(found, max(run.request.limit - len(sample), 0)))
-        for _ in found:  # what is not shown is written all the same
+        for _ in found:  # also export the differences that are not shown
             pass
     return CodeComparison(
         public_url(run.checkpoint.path),

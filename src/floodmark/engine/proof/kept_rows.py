@@ -1,6 +1,6 @@
-"""A sink that keeps each batch's rows on this machine, in Parquet files, to be looked at.
+"""Keeps each batch's rows on this machine, in Parquet files, for reading them later.
 
-The user's own sink gets nothing. A foreachBatch function is called only where that is asked for.
+The user's own sink gets no rows. A foreachBatch function is called only on request.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Function = Callable[[Any, int], Any]
 _REMEMBERED = "_floodmark_foreach_batch"
 PARQUET = {
-    # Times of any year, as they are, and not as Hive wrote them.
+    # Keep times of any year as they are, not in Hive's old calendar.
     PARQUET_TIMES: "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
 }
@@ -30,7 +30,7 @@ _NOT_IN_PARQUET = ("void", "interval")
 
 @contextlib.contextmanager
 def remembered_functions() -> Iterator[None]:
-    """While an application is built: its writers know their foreachBatch functions."""
+    """While an application is built, let its writers remember their foreachBatch functions."""
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     original = DataStreamWriter.foreachBatch
@@ -51,7 +51,7 @@ def remembered_function(writer: Any) -> Function | None:
 
 
 class RowKeeper:
-    """Used as a foreachBatch function: one folder a batch below `folder`."""
+    """A foreachBatch function that writes one folder for each batch below `folder`."""
 
     def __init__(self, folder: Path, function: Function | None = None) -> None:
         self._folder = folder
@@ -62,7 +62,7 @@ class RowKeeper:
         if self._function is None:
             self._keep(rows, batch)
             return
-        rows.persist()  # computed once for both
+        rows.persist()  # computed once for the files and the function
         try:
             self._keep(rows, batch)
             self._function(rows, batch)
@@ -87,7 +87,7 @@ class RowKeeper:
 
 
 def distinct_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Rows are shown by column name: of two columns with one name, the second gets a number."""
+    """Return distinct column names: a second column with the same name gets a number."""
     found: list[str] = []
     for name in names:
         number = 2
@@ -125,7 +125,7 @@ class BatchRows:
         )
 
     def plain(self) -> Iterator[dict[str, Any]]:
-        """Rows as plain JSON data."""
+        """Yield the rows as plain JSON data."""
         for batch in self.batches():
             for at in range(batch.num_rows):
                 yield {
@@ -134,13 +134,13 @@ class BatchRows:
                 }
 
     def matching(self, key: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """The rows of a key, by those of its fields that are columns here."""
+        """Yield the rows of a key; only fields of the key that are columns here count."""
         own = {name: value for name, value in key.items() if name in self.names}
         if own:
             yield from (row for row in self.plain() if _has(row, own))
 
     def export(self, place: Path) -> int:
-        """All of them into one Parquet file; how many there are."""
+        """Write all rows to one Parquet file; return their number."""
         from pyarrow import parquet
 
         count, writer = 0, None

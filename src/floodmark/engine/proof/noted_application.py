@@ -1,7 +1,7 @@
-"""The application that the last start of a checkpoint noted, where it is still there.
+"""Finds the application that the last start of a checkpoint noted, if it still exists.
 
-A note is a file of the checkpoint, which may be a stranger's: code is taken by it only where the
-file is this user's own, or the system's.
+A note is a file of the checkpoint, and somebody else may have written it. Its code is used only
+if the file belongs to this user or to the system.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.engine.app.source import read_source
+from floodmark.engine.app.script_text import read_source
 from floodmark.errors import FloodmarkError, WrongUse
 from floodmark.redaction import Redaction, is_hidden
 from floodmark.storage.files import Files
-from floodmark.storage.start_notes import acting_note
+from floodmark.storage.last_start import acting_note
 
 _GIVE = "Name the code: --app APP.py[:NAME]"
 _CODE = (".py", ".ipynb")
@@ -29,7 +29,7 @@ class NotedApplication:
     pipeline: str | None = None
     fingerprint: str | None = None
     parameters: Mapping[str, str] | None = None
-    """As the note has them: text is hidden."""
+    """Parameters as the note has them: their text is hidden."""
     salt: str = ""
 
     def is_same(self, fingerprint: str) -> bool | None:
@@ -37,16 +37,16 @@ class NotedApplication:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Parameters whose values the note shows."""
+        """Return the parameters whose values the note shows."""
         noted = self.parameters or {}
         return {k: v for k, v in noted.items() if not is_hidden(v) and v != str(None)}
 
     def target(self) -> str:
-        """APP.py[:NAME]; refuses where the note does not lead to code that is here."""
+        """Return APP.py[:NAME]; refuse where the note does not lead to code on this machine."""
         if self.path is None:
             raise WrongUse(
-                "which code made this checkpoint is not noted in it",
-                "A query that floodmark did not start leaves no such note.",
+                "this checkpoint has no note of the code that made it",
+                "Only a start by floodmark leaves such a note.",
                 _GIVE,
             )
         place = Path(self.path)
@@ -59,21 +59,21 @@ class NotedApplication:
         if hasattr(os, "geteuid") and place.stat().st_uid not in (os.geteuid(), 0):
             raise WrongUse(
                 f"the application that the last start noted is another user's: {self.path}",
-                "Only a file in the checkpoint says that it should be run.",
-                f"If you trust it, say so: --app {self.path}",
+                "Only a file in the checkpoint says that this code should run.",
+                f"If you trust it, name it: --app {self.path}",
             )
         return f"{self.path}:{self.pipeline}" if self.pipeline else self.path
 
     def require_values(self, values: Mapping[str, Any]) -> None:
-        """Refuses values of parameters that are not those of the last start."""
+        """Refuse parameter values that differ from those of the last start."""
         noted = {k: v for k, v in (self.parameters or {}).items() if k in values}
         now = Redaction(self.salt).parameters({name: values[name] for name in noted})
         for name, value in noted.items():
             if now[name] != value:
                 raise WrongUse(
                     f"the last start had another value of {name}",
-                    "Its note does not show it: text may be a secret. Without it, it would be "
-                    "another query.",
+                    "Its note does not show the value, as text may be a secret. With another value "
+                    "it would be another query.",
                     f"Give it: --set {name}=VALUE",
                 )
 
@@ -95,7 +95,7 @@ def noted_application(files: Files, checkpoint: Checkpoint) -> NotedApplication:
 
 
 def _pipeline(path: str, name: Any) -> str | None:
-    """A pipeline is found by its name; a script's query by its checkpoint."""
+    """Return the pipeline's name; None for a script, whose query is found by its checkpoint."""
     try:
         declares = read_source(Path(path)).declares_pipelines()
     except FloodmarkError:

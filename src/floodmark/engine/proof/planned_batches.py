@@ -1,7 +1,7 @@
 """Runs planned batches of a checkpoint again, on a fork, one after another.
 
-The fork begins with the state before the first of them. Each batch reads exactly the offsets
-that it was planned with; a later one starts from the state that the one before it left on the
+The fork begins with the state before the first batch. Each batch reads exactly the offsets with
+which it was planned. A later batch starts from the state that the batch before it left on the
 fork. The checkpoint, its sink and its sources are only read.
 """
 
@@ -43,15 +43,15 @@ from floodmark.errors import (
 from floodmark.rules.restarts.rehearsal import Rehearsal
 from floodmark.storage.files import Files, WritableFiles, open_files
 from floodmark.storage.load import Entries, load
-from floodmark.storage.noted_places import opener
+from floodmark.storage.untrusted_places import opener
 
 BATCH_SECONDS = 6 * 3600.0
 SOURCE_OPTIONS = {"failOnDataLoss": "true"}
-"""A source that has lost records must say so: a batch without them is another batch."""
+"""A source that has lost records must fail: without them it would be another batch."""
 
 
 def require_range(checkpoint: Checkpoint, first: int, last: int) -> None:
-    """Refuses batches that were never planned, or that the log has no more."""
+    """Refuse batches that were never planned, or whose offsets the log no longer has."""
     if first > last:
         raise WrongUse(f"batch {first} is after batch {last}", do="Give the earlier batch first.")
     if first < 0:
@@ -62,22 +62,22 @@ def require_range(checkpoint: Checkpoint, first: int, last: int) -> None:
     if last > latest:
         raise WrongUse(
             f"there is no batch {last} yet",
-            f"The newest batch that was planned is {latest}.",
+            f"The newest planned batch is {latest}.",
             f"floodmark batches {shlex.quote(checkpoint.path)} lists them.",
         )
     gone = [one for one in range(first, last + 1) if one not in checkpoint.offset_ids]
     if gone:
         raise BatchPurged(
-            f"offsets/{gone[0]} is not in the checkpoint any more",
-            "Spark has removed it (spark.sql.streaming.minBatchesToRetain), or a change of the "
-            "checkpoint has.",
+            f"offsets/{gone[0]} is no longer in the checkpoint",
+            "Spark removed it (spark.sql.streaming.minBatchesToRetain), or a change of the "
+            "checkpoint did.",
             oldest_words(checkpoint),
         )
     if first > 0 and first - 1 not in checkpoint.offset_ids:
         raise BatchPurged(
-            f"where batch {first} begins is not known: offsets/{first - 1} is not in the "
-            "checkpoint",
-            "A batch reads what lies between two entries of the log.",
+            f"offsets/{first - 1} is not in the checkpoint, so it is not known where batch {first} "
+            "begins",
+            "A batch reads the range between two entries of the log.",
             oldest_words(checkpoint),
         )
     for batch in range(max(first, 1), last + 1):
@@ -85,7 +85,7 @@ def require_range(checkpoint: Checkpoint, first: int, last: int) -> None:
 
 
 def _refuse_rewound(checkpoint: Checkpoint, batch: int) -> None:
-    """Refuses a batch that ends before it begins: the log was rewound there, and nothing ran."""
+    """Refuse a batch that ends before it begins: the log was rewound there, and nothing ran."""
     before = {source.id: source for source in checkpoint.sources_of(batch - 1)}
     for source in checkpoint.sources_of(batch):
         last = before.get(source.id)
@@ -110,7 +110,7 @@ def oldest_words(checkpoint: Checkpoint) -> str:
 
 @dataclass(frozen=True)
 class PlannedBatches:
-    """The code of `writer` over planned batches of a checkpoint, on a fork below `place`."""
+    """Runs the code of `writer` over planned batches of a checkpoint, on a fork below `place`."""
 
     writer: Any
     files: Files
@@ -118,7 +118,7 @@ class PlannedBatches:
     place: Path
     sink: Function
     own_watermarks: bool = False
-    """Other code than the checkpoint's: its watermark follows from what it reads itself."""
+    """True for other code than the checkpoint's: its watermark follows from its own input."""
 
     @property
     def fork(self) -> WritableFiles:
@@ -128,7 +128,7 @@ class PlannedBatches:
         return read_query(self.writer)
 
     def require_sources(self, batch: int) -> None:
-        """Refuses code that reads other sources than the batch was planned for."""
+        """Refuse code that reads other sources than the batch was planned for."""
         own, planned = self.query().sources, self.checkpoint.sources_of(batch)
         if len(own) != len(planned):
             raise WrongUse(
@@ -150,7 +150,7 @@ class PlannedBatches:
                 )
 
     def begin(self, batch: int) -> None:
-        """Makes the fork as it was when this batch had been planned."""
+        """Make the fork as it was when this batch had been planned."""
         past = before_batch(self.checkpoint, batch)
         needed: frozenset[str] = frozenset()
         if batch > 0:
@@ -158,7 +158,7 @@ class PlannedBatches:
                 needed = state_paths(needed_state(past, batch - 1, self.files.read))
             except (StateFileMissing, StatePurged, MalformedFile) as error:
                 raise StatePurged(
-                    f"the state that batch {batch} began with cannot be put together: {error.what}",
+                    f"the state before batch {batch} cannot be rebuilt: {error.what}",
                     error.why,
                     oldest_words(self.checkpoint),
                 ) from None
@@ -166,13 +166,13 @@ class PlannedBatches:
         self.fork.write(METADATA, new_identity())
 
     def require_input(self, first: int, last: int, storage: Any = None) -> None:
-        """Refuses where input files of these batches are gone: Spark would go on without them."""
+        """Refuse if input files of these batches are gone: Spark would ignore the missing files."""
         gone = self._gone(self.checkpoint, first, last, storage)
         if gone:
             raise WouldLose(
                 f"input of batch {first} is gone" if first == last else "input files are gone",
                 "\n".join(gone),
-                "Without them it would be another batch. Bring the files back"
+                "Without these files it would be another batch. Bring the files back"
                 f"{self._oldest_with_input(first, storage)}.",
             )
 
@@ -190,11 +190,11 @@ class PlannedBatches:
         whole = load(self.files, Entries.ALL)
         for batch in replayable_batches(whole):
             if batch > after and not self._gone(whole, batch, batch, storage):
-                return f", or take batch {batch}: it is the oldest after it that has its input"
-        return "; no later batch has its input, either"
+                return f", or choose batch {batch}, the next batch whose input is there"
+        return "; no later batch has its input"
 
     def run(self, batch: int) -> Rehearsal:
-        """One batch on the fork; raises where Spark fails."""
+        """Run one batch on the fork; raise an error where Spark fails."""
         if not self._is_planned(batch):
             self._plan(batch)
         session = clone_session(self.writer._spark, PARQUET)
@@ -211,12 +211,12 @@ class PlannedBatches:
                 BATCH_SECONDS,
             )
         if found is None:
-            raise NoAnswer(f"batch {batch} did not come to its end on the fork")
+            raise NoAnswer(f"batch {batch} did not finish on the fork")
         if not found.ran:
             raise NoAnswer(
                 f"batch {batch} fails on the fork",
                 found.words,
-                "Nothing of yours was changed. If the code is not the one that made the batch: "
+                "Your data did not change. If the code is not the one that made the batch: "
                 f"floodmark check {shlex.quote(self.checkpoint.path)} "
                 "APP.py; if its input is gone: floodmark "
                 f"doctor {shlex.quote(self.checkpoint.path)} --sources",
@@ -224,7 +224,7 @@ class PlannedBatches:
         return found
 
     def after(self) -> Checkpoint:
-        """The fork as it is now."""
+        """Return the fork as it is now."""
         return load(self.fork)
 
     def _is_planned(self, batch: int) -> bool:
@@ -240,7 +240,7 @@ class PlannedBatches:
         if not self.own_watermarks or entry.metadata is None:
             return entry
         now = self.after()
-        # A migration may have pinned other settings: another provider, say.
+        # A migration may have pinned other settings, such as another provider.
         entry = with_conf(entry, now.conf)
         commit = now.latest_commit
         if commit is None:
@@ -249,7 +249,7 @@ class PlannedBatches:
 
 
 def new_identity() -> bytes:
-    """Another query to every sink and ledger: none may take a fork's batch for the batch itself."""
+    """Return a new query id: no sink or ledger may take a fork's batch for the batch itself."""
     return json.dumps({"id": str(uuid.uuid4())}).encode()
 
 
@@ -258,7 +258,7 @@ def _count(sources: Sequence[Any]) -> str:
 
 
 def _may_be(code: Source, saved: str) -> bool:
-    """Whether offsets of this kind can be the code's; what is not sure is left to Spark."""
+    """Whether offsets of this kind can belong to the code; Spark judges the unclear cases."""
     now, then = family(code.kind), family(saved)
     told = (now, then, code.kind, saved)
     if UNKNOWN in told or any(kind_named(one).any_form for one in (now, then)):

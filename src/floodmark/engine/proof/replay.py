@@ -1,8 +1,8 @@
-"""Runs batches of a checkpoint again, with the state before them and over their own offsets.
+"""Runs batches of a checkpoint again, with the state before them and with their own offsets.
 
-What such a batch reads, puts out and does to the state is shown, and whether its state is the
-one that the checkpoint has for it. The same code over the same input computes the same; code
-that does not is found here.
+The replay shows what a batch reads, what it writes and how it changes the state. It also compares
+the new state with the one that the checkpoint has. Deterministic code computes the same from the
+same input; a replay finds code that does not.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class ReplayOptions:
     first: int
     last: int
     key: Mapping[str, Any] | None = None
-    """Narrows what is shown to one key, or to the keys with these fields."""
+    """Limits what is shown to one key, or to the keys with these fields."""
     limit: int = 100
-    """The most rows and keys that are shown of a batch."""
+    """The most rows and keys that are shown for a batch."""
     export: str | None = None
     call_foreach_batch: bool = False
     scratch: str | None = None
@@ -71,49 +71,49 @@ class ReplayOptions:
 @dataclass(frozen=True)
 class SourceRows:
     source: str
-    """The source."""
+    """The id of the source."""
     kind: str
     """kafka, delta, file, and so on."""
     rows: int | None
-    """None where Spark did not tell."""
+    """None where Spark did not report a number."""
 
 
 @dataclass(frozen=True)
 class StateCounts:
     added: int
-    """Keys that came."""
+    """Keys that are new."""
     changed: int
-    """Keys whose rows are others."""
+    """Keys whose rows differ."""
     removed: int
-    """Keys that went."""
+    """Keys that are gone."""
 
 
 @dataclass(frozen=True)
 class ReplayedBatch:
     batch: int
-    """The batch."""
+    """The number of the batch."""
     input: tuple[SourceRows, ...]
-    """What each source gave."""
+    """The rows that each source gave to the batch."""
     output_rows: int
-    """How many rows the query wrote."""
+    """The number of rows that the query wrote."""
     rows: tuple[Mapping[str, Any], ...]
-    """The first of them, or those of the key."""
+    """The first of these rows, or those of the key."""
     state: StateCounts
-    """How many keys of the state it touched, in all stores."""
+    """The number of keys of the state that the batch touched, in all stores."""
     state_changes: tuple[StoreChanges, ...]
-    """The keys that it touched, for each store."""
+    """The keys that the batch touched, for each store."""
     late_rows: int
     """Rows that came after the watermark, and that an operator dropped."""
     watermark_ms: int | None
-    """The watermark that the batch began with."""
+    """The watermark with which the batch began."""
     phases: Mapping[str, int]
-    """Milliseconds, by Spark's names of the phases."""
+    """Milliseconds of each phase, by Spark's names of the phases."""
     matches_checkpoint: bool | None
-    """The state after it is the checkpoint's; null where that cannot be compared."""
+    """Whether the state after the batch is the checkpoint's; null where it cannot be compared."""
     differences: tuple[StateDifference, ...]
-    """Of the state: `before` is the checkpoint's, `after` the replay's."""
+    """Differences of the state: `before` is the checkpoint's, `after` the replay's."""
     not_compared: str
-    """Why `matches_checkpoint` is null."""
+    """The reason why `matches_checkpoint` is null."""
     exported: str | None = None
     """The file with all rows; null unless `--export` was given."""
 
@@ -123,12 +123,14 @@ class ReplayedBatch:
 
 @dataclass(frozen=True)
 class Replay:
+    """Past batches that were run again, and what they computed."""
+
     checkpoint: str
-    """The checkpoint."""
+    """The location of the checkpoint."""
     application: str
     """The file whose code ran."""
     same_code: bool | None
-    """Whether the file is the one that the last start noted; None where none was noted."""
+    """Whether the file is the one that the last start noted; None where nothing was noted."""
     foreach_batch: str
     """`none`, `not-called` or `called`."""
     batches: tuple[ReplayedBatch, ...]
@@ -139,6 +141,7 @@ class Replay:
 
     @property
     def matches_checkpoint(self) -> bool | None:
+        """Whether each batch left the checkpoint's own state; None: nothing to compare with."""
         found = [one.matches_checkpoint for one in self.batches]
         if False in found:
             return False
@@ -148,7 +151,7 @@ class Replay:
 def replay_application(
     files: Files, checkpoint: Checkpoint, target: str | None, request: ReplayOptions
 ) -> Replay:
-    """The batches of a checkpoint once more, with the code of APP.py[:NAME] or the noted one."""
+    """Replay batches of a checkpoint with the code of APP.py[:NAME], or with the noted code."""
     require_range(checkpoint, request.first, request.last)
     export = (
         None
@@ -223,7 +226,7 @@ class _Replaying:
             match = narrowed(match, request.key)
             if not changes and not set(request.key) & set(rows.names):
                 raise WrongUse(
-                    f"--key: nothing has a field {next(iter(request.key), '')!r}",
+                    f"--key: neither output nor state has a field {next(iter(request.key), '')!r}",
                     f"The output has the columns {', '.join(rows.names) or '(none)'}.",
                     f"floodmark inspect {shlex.quote(planned.checkpoint.path)} "
                     "--schema shows the keys of the "
@@ -270,7 +273,7 @@ class _Replaying:
         )
 
     def _input(self, batch: int, progress: Mapping[str, Any]) -> tuple[SourceRows, ...]:
-        """A stream that is read twice is one source, and counted once."""
+        """Return the rows of each source; a stream that is read twice counts as one source."""
         saved = self.batches.checkpoint.sources_of(batch)
         kinds = self.batches.query().sources
         folders = source_folders(self.batches.writer)

@@ -1,4 +1,4 @@
-"""What a replayed batch did to the state, and whether it is what the checkpoint has for it."""
+"""Shows how a replayed batch changed the state, and compares that state with the checkpoint's."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class StoreChanges:
     operator: int
     """The stateful operator."""
     store: str
-    """Its store."""
+    """The store's name."""
     keys: StateDiff
     """The keys that the batch touched."""
 
@@ -35,20 +35,20 @@ class StoreChanges:
 
 @dataclass(frozen=True)
 class StateMatch:
-    """Whether a batch left on the fork what it left in the checkpoint."""
+    """Whether a batch left the same state on the fork as in the checkpoint."""
 
     matches: bool | None
     """None where there is nothing to compare with."""
     differences: tuple[StateDifference, ...] = ()
     """`before` is the checkpoint's state, `after` the replay's."""
     why: str = ""
-    """Why there is nothing to compare with."""
+    """The reason why there is nothing to compare with."""
 
 
 def store_changes(
     fork: Files, now: Checkpoint, batch: int, key: Key | None, limit: int
 ) -> tuple[StoreChanges, ...]:
-    """What the batch changed, store by store, on the fork on which it has just run."""
+    """Return what the batch changed, store by store, on the fork on which it just ran."""
     found = []
     for after in _stores(fork, now, batch):
         before = with_partitions(after, ())
@@ -63,11 +63,11 @@ def store_changes(
 def state_match(
     fork: Files, now: Checkpoint, files: Files, checkpoint: Checkpoint, batch: int, limit: int
 ) -> StateMatch:
-    """The fork's state after the batch against the checkpoint's own, key by key."""
+    """Compare the fork's state after the batch with the checkpoint's own, key by key."""
     if not now.state_operators and not checkpoint.state_operators:
         return StateMatch(None, (), "The query keeps no state, so there is none to compare.")
     if batch not in checkpoint.commit_ids:
-        return StateMatch(None, (), f"Batch {batch} was not committed, so it has left no state.")
+        return StateMatch(None, (), f"Batch {batch} was not committed, so it left no state.")
     differences = []
     for after in _stores(fork, now, batch):
         try:
@@ -86,7 +86,7 @@ def state_match(
 
 
 def narrowed(match: StateMatch, key: Key) -> StateMatch:
-    """The same answer; of the keys that differ, only those with these fields are shown."""
+    """Return the same answer, but show only the differing keys that have these fields."""
     shown = []
     for one in match.differences:
         if one.keys is not None:
@@ -113,7 +113,7 @@ def _stores(files: Files, checkpoint: Checkpoint, batch: int) -> Iterator[StateV
 
 
 def _had(checkpoint: Checkpoint, operator: int, version: int) -> bool:
-    """Whether an operator had state at a version: one that is new has none."""
+    """Whether an operator had state at a version: a new operator has none."""
     return any(
         file.operator == operator and file.version <= version for file in checkpoint.state_files
     )

@@ -1,4 +1,4 @@
-"""Compares the rows that two codes put out for one batch, by key or as whole rows. Pure."""
+"""Compares the rows that two codes write for one batch, by key or as whole rows. Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class RowDifference:
-    """One key, or one row where rows have no key."""
+    """The difference of one key, or of one row where rows have no key."""
 
     batch: int
     """The batch that wrote the rows."""
     change: str
     """`changed`, `only-old` or `only-new`."""
     key: Row
-    """Empty where rows have no key."""
+    """The key; empty where rows have no key."""
     old: tuple[Row, ...]
     """The old code's rows."""
     new: tuple[Row, ...]
@@ -54,9 +54,9 @@ def compare_rows(
     keys: Sequence[str],
     columns: Sequence[str],
 ) -> tuple[RowCounts, Iterator[RowDifference]]:
-    """By `keys`, or by whole rows without; `columns` are those that both codes put out.
+    """Compare by `keys`, or whole rows without keys; `columns` are those of both outputs.
 
-    Without such a column no row of the one is a row of the other.
+    Without a common column, no row of one output equals a row of the other.
     """
     before, after = _by_key(old, keys or columns), _by_key(new, keys or columns)
     equal = 0

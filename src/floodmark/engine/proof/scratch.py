@@ -1,4 +1,4 @@
-"""A folder for forks and kept rows, which is gone afterwards."""
+"""Makes a folder for forks and kept rows, and removes it afterwards."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from floodmark.errors import CannotWrite, NotEmpty, WrongUse
 
 @contextlib.contextmanager
 def scratch_place(given: str | None, verb: str, checkpoint: str | None = None) -> Iterator[Path]:
-    """The folder that the user names, which has to be empty, or one of the system's."""
+    """Yield the empty folder that the user names, or else a temporary folder of the system."""
     if given is None:
         with tempfile.TemporaryDirectory(
             prefix=f"floodmark-{verb}-", ignore_cleanup_errors=True
@@ -37,7 +37,7 @@ def scratch_place(given: str | None, verb: str, checkpoint: str | None = None) -
 
 
 def empty_folder(given: str, option: str, checkpoint: str | None = None) -> Path:
-    """A folder on this machine that is not there yet, or in which there is nothing."""
+    """Return a folder on this machine that is empty or does not exist yet."""
     if "://" in given and not given.startswith("file://"):
         raise WrongUse(
             f"{option} {given} is not a folder of this machine",
@@ -51,19 +51,19 @@ def empty_folder(given: str, option: str, checkpoint: str | None = None) -> Path
     if place.is_dir() and any(place.iterdir()):
         raise NotEmpty(
             f"{option} {given} is not empty",
-            "What is in it would be mixed with what is written there.",
+            "Its files would be mixed with those that are written there.",
             "Name a folder that is empty, or that does not exist yet.",
         )
     return place.resolve()
 
 
 def require_outside(place: Path, option: str, real: str, what: str) -> None:
-    """Refuses a folder for scratch files in a place that has to stay as it is."""
+    """Refuse a scratch folder inside a location that must not change."""
     if "://" not in real.removeprefix("file://") and place.resolve().is_relative_to(
         Path(real.removeprefix("file://").removeprefix("file:")).resolve()
     ):
         raise WrongUse(
-            f"{option} {place} lies in {what}, {real}",
-            "Nothing is written there.",
-            "Name a folder outside of it.",
+            f"{option} {place} is inside {what}, {real}",
+            "Floodmark writes nothing there.",
+            "Name a folder outside it.",
         )

@@ -1,4 +1,4 @@
-"""The error that a run ends with: which batch failed, why, and what to do next."""
+"""Makes the error with which a run ends: which batch failed, why, and what to do next."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from floodmark.engine.run.failure import Failure, FailureKind
-from floodmark.engine.run.restarting import GiveUp
+from floodmark.engine.run.restart_policy import GiveUp
 from floodmark.engine.spark.jvm import last_words
 from floodmark.errors import FailedForGood, StoppedMidway
 from floodmark.secret_text import redacted
@@ -20,9 +20,9 @@ def stopped(
     log: Path | None,
     bisecting: str | None,
 ) -> StoppedMidway:
-    """`name` says what failed: pipeline sales, query totals.
+    """Return the error; `name` says what failed: pipeline sales, query totals.
 
-    `bisecting` is the command that names the record; "" where there is none for its kind.
+    `bisecting` is the command that finds the record; "" where there is none for this kind.
     """
     where = f": {failure.batch_words}" if failure.batch is not None else ""
     said = last_words(log) if failure.kind is FailureKind.ENGINE else ""
@@ -32,12 +32,12 @@ def stopped(
         if failure.batch is not None
         else "No batch was in flight.",
         f"Correct the cause, then start again. `floodmark inspect {shlex.quote(checkpoint)}` shows "
-        "where it stands.",
+        "the checkpoint's state.",
     ]
     of_code = failure.kind is FailureKind.CODE and failure.batch is not None
     if decision.for_good and of_code and bisecting != "":
         command = bisecting or "floodmark run APP.py --bisect"
-        do.insert(1, f"Which record it fails at: {redacted(command)}")
+        do.insert(1, f"This command finds the record at which it fails: {redacted(command)}")
     if log is not None:
         do.append(f"Spark's log is {log}.")
     kind = FailedForGood if decision.for_good else StoppedMidway

@@ -19,7 +19,7 @@ _JAVA_CAUSES = (": ", "Caused by: ")
 _PACKAGE = re.compile(r"^(?:Caused by)?: (?:[\w$]+\.)*")
 _CARRIED = ("An error occurred", "An exception was thrown", "at ", "JVM", "Caused by:")
 _CONDITION = re.compile(r"\s*\[([A-Z][A-Z0-9_.]+)\]")
-# Addresses, ports, ids, times, numbers of tasks: whatever has a digit in it.
+# Addresses, ports, ids, times, numbers of tasks: every word with a digit in it.
 _CHANGING = re.compile(r"[\w.:-]*\d[\w.:-]*")
 _OUTAGE_EXCEPTIONS = frozenset(
     {
@@ -58,25 +58,25 @@ _OUTAGE_WORDS = re.compile(
 
 class FailureKind(Enum):
     CODE = "code"
-    """The batch itself: the same code over the same records fails again."""
+    """The batch itself fails: the same code with the same records fails again."""
     OUTAGE = "outage"
-    """A broker, a database or a storage does not answer or has no room: time may mend it."""
+    """A broker, database or storage does not answer or has no space: waiting may help."""
     ENGINE = "engine"
-    """The JVM is gone."""
+    """The JVM has ended."""
 
 
 @dataclass(frozen=True)
 class Failure:
     batch: int | None
-    """The batch that was in flight; None where the failure came before any was planned."""
+    """The batch that was in flight; None where the failure came before any batch was planned."""
     offsets: tuple[str, ...]
-    """One a source: what the batch reads."""
+    """The ranges that the batch reads, one text for each source."""
     cause: str
     kind: FailureKind = FailureKind.CODE
 
     @property
     def signature(self) -> tuple[int | None, FailureKind, str]:
-        """Equal for a failure that is the same again, whatever numbers its words hold."""
+        """Return a value that is equal for the same failure, whatever numbers its text has."""
         return self.batch, self.kind, _CHANGING.sub("#", self.cause)[:300]
 
     @property
@@ -85,18 +85,18 @@ class Failure:
 
 
 def is_outage(words: str) -> bool:
-    """By the words of an error: something else does not answer, or has no room."""
+    """Whether an error's words say that another system does not answer, or has no space."""
     kinds = re.findall(r"\b[A-Z]\w+(?:Exception|Error)\b", words)
     return bool(_OUTAGE_WORDS.search(words)) or not _OUTAGE_EXCEPTIONS.isdisjoint(kinds)
 
 
 def failure_of(query: Any, files: Files) -> Failure | None:
-    """None for a query that ended without an exception."""
+    """Return the failure; None for a query that ended without an exception."""
     exception = query._jsq.exception()
     if exception.isEmpty():
         return None
     batch, offsets = in_flight(files)
-    # The outermost only repeats the cause, between the query's plan and its offsets.
+    # The outermost exception only repeats the cause, between the query's plan and its offsets.
     outermost = exception.get()
     cause = outermost.getCause() or outermost
     kind = FailureKind.OUTAGE if _tells_of_outage(cause) else FailureKind.CODE
@@ -113,7 +113,7 @@ def _tells_of_outage(exception: Any) -> bool:
 
 
 def condition_of(exception: Any) -> str | None:
-    """Spark's name of the innermost error that has one: STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE."""
+    """Return Spark's name of the innermost error that has a name, like STREAM_FAILED."""
     found = None
     while exception is not None:
         named = _CONDITION.match(str(exception.getMessage() or ""))
@@ -128,25 +128,25 @@ def cause_of(exception: Any) -> str:
         words = str(exception.getMessage() or "")
         if words or not kind:
             kind, message = str(exception.getClass().getSimpleName()), words
-        if _TRACEBACK in words:  # what is below is how Spark carried it
+        if _TRACEBACK in words:  # the exceptions below only show how Spark passed it on
             break
         exception = exception.getCause()
-    # Before it is cut: half a secret would not be known as one.
+    # Redact before shortening: half a secret would not be recognised.
     message = redacted(message)
     return python_cause(message) or shorten(f"{kind}: {_first_line(message)}", 400).rstrip(": ")
 
 
 def python_cause(message: str) -> str | None:
-    """`ValueError: no such region` out of a traceback that stands in a Java exception."""
+    """Extract `ValueError: no such region` from a traceback inside a Java exception."""
     if _TRACEBACK not in message:
         return None
-    # The last of chained tracebacks is what came out; its frames are indented, its error is not.
+    # Of chained tracebacks the last one counts; its frames are indented, its error is not.
     _, _, trace = message.rpartition(_TRACEBACK)
     lines = [line for line in trace.splitlines()[1:] if line.strip()]
     errors = [line for line in lines if not line[0].isspace()]
     if not errors:
         return None
-    # A call into the JVM that failed: the innermost of Java's own causes is what happened.
+    # A failed call into the JVM: the innermost of Java's own causes says what happened.
     causes = (
         [line for line in errors if line.startswith(_JAVA_CAUSES)] if _JAVA in errors[0] else []
     )
@@ -155,7 +155,7 @@ def python_cause(message: str) -> str | None:
 
 
 def sentence_of(error: BaseException) -> str:
-    """What a Python exception says, in a line: of one that Spark has carried, its cause."""
+    """Return an exception's message in one line; if Spark passed it on, the original cause."""
     words = redacted(str(error))
     lines = [line.strip() for line in words.splitlines() if line.strip()]
     useful = [line for line in lines if not line.startswith(_CARRIED)]
@@ -168,7 +168,7 @@ def _first_line(message: str) -> str:
 
 
 def in_flight(files: Files) -> tuple[int | None, tuple[str, ...]]:
-    """The batch that the next start runs again, and what each source gives it."""
+    """Return the batch that the next start runs again, and each source's range for it."""
     try:
         checkpoint = read_saved(files).checkpoint
     except FloodmarkError:

@@ -1,8 +1,8 @@
-"""What a run takes along into the new process that it becomes when its JVM has died.
+"""Carries a run's history into the new process that replaces it when its JVM has died.
 
 PySpark keeps objects of the JVM in modules, functions and threads, so a new JVM needs a new
-Python: the run executes its own command line again, in the same process of the system, and
-this says what happened before.
+Python. The run executes its own command line again, in the same process of the system, and
+passes on what happened before.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class CarriedStream:
     first_batch: int | None
     last_batch: int | None
     lease: str | None
-    """The run's name in a lease that only the dead JVM could have given back."""
+    """The run's name in a lease that only the dead JVM could have released."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Carried:
 
 
 class NewJvmNeeded(StoppedMidway):
-    """The JVM has died, and the restart policy wants another: `carried` goes with it."""
+    """Raised when the JVM has died and the policy wants a new one; `carried` goes with it."""
 
     def __init__(self, how: str, carried: Carried) -> None:
         super().__init__(how, do="Start again: the stream goes on from its checkpoint.")
@@ -48,7 +48,7 @@ class NewJvmNeeded(StoppedMidway):
 
 
 def take_carried() -> Carried:
-    """What the process before this one left, once."""
+    """Return what the process before this one left, only once."""
     text = os.environ.pop(_VARIABLE, None)
     if text is None:
         return Carried()
@@ -65,7 +65,7 @@ def _stream(value: dict[str, Any]) -> CarriedStream:
 
 
 def start_anew(carried: Carried, folder: Path, command: list[str]) -> None:
-    """Becomes the command, in the folder where it was given. Does not return."""
+    """Replace this process by the command, in the folder where the user gave it; never returns."""
     os.chdir(folder)
     os.environ[_VARIABLE] = json.dumps(asdict(carried), default=lambda kind: kind.value)
-    os.execv(command[0], command)  # nosec B606 # the very command that the user gave
+    os.execv(command[0], command)  # nosec B606 # exactly the command that the user gave

@@ -1,8 +1,8 @@
-"""Standard output and error that never stop a stream.
+"""Makes standard output and error that never stop a stream.
 
-A reader that has gone (`2>&1 | head -1`), a full disk under a log or a pipe that nobody
-empties would raise in a print or hold it, in ours and in the pipeline's own. What cannot
-be written is dropped.
+With a reader that has gone (`2>&1 | head -1`), a full disk under a log or a pipe that nobody
+reads, a print would raise an error or wait, in floodmark and in the pipeline. This output drops
+what cannot be written.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import sys
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-# A write of at most so much fits where select() says that a pipe takes anything.
+# A write of at most this size fits if select() says that the pipe accepts data.
 _PIPE_BUF = 4096
 
 
 @contextlib.contextmanager
 def unbreakable_output() -> Iterator[None]:
-    """Replaces sys.stdout and sys.stderr for as long as the `with`."""
+    """Replace sys.stdout and sys.stderr during the `with`."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = _unbreakable(sys.stdout), _unbreakable(sys.stderr)
     try:
@@ -62,7 +62,7 @@ class _Unbreakable:
         return len(text)
 
     def _silence(self) -> None:
-        """Nobody will ever read it: Python's own last flush shall find something to write to."""
+        """Send further output to the null device, so that Python's own last flush succeeds."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._descriptor)
         os.close(nowhere)

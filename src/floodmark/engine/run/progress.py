@@ -1,4 +1,4 @@
-"""What a running query reports: one entry a finished batch, kept as JSON lines."""
+"""Reads what a running query reports: one entry for each finished batch, kept as JSON lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from floodmark.checkpoint.layout import NOTES
+from floodmark.checkpoint.layout import NOTES, PROGRESS
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.kafka.offset import is_kafka_form
 from floodmark.errors import FloodmarkError
@@ -29,10 +29,10 @@ class SourceProgress:
     description: str
     start: Any
     end: Any
-    """Offsets as JSON data."""
+    """The offsets as JSON data."""
     rows: int
     latest: Any = None
-    """The newest offset that Spark saw when it planned the batch; None where it tells none."""
+    """The newest offset that Spark saw when it planned the batch; None where it reports none."""
 
 
 @dataclass(frozen=True)
@@ -51,18 +51,18 @@ class BatchProgress:
     state_bytes: int | None
     watermark: str | None
     rows_out: int | None = None
-    """As the sink counts them; None where it does not."""
+    """The sink's own count; None where the sink does not count."""
     late_rows: int | None = None
-    """Dropped because they were older than the watermark."""
+    """Rows that were dropped because they were older than the watermark."""
     event_time: Mapping[str, str] = field(default_factory=dict)
     """`min`, `max` and `avg` of the batch's rows, where the stream has a watermark."""
     checkpoint_ms: int | None = None
-    """What the checkpoint's writes took of it, at least: both logs, and the state's commits in the
-    mean of its partitions."""
+    """The least time that the checkpoint's writes took: both logs, and the mean of the state's
+    commits over its partitions."""
 
 
 def parse_progress(pipeline: str, text: str) -> BatchProgress | None:
-    """None for a report of waiting: no batch was run."""
+    """Return the batch of a report; None for a report of waiting, as no batch was run."""
     value = json.loads(text)
     durations = {key: int(ms) for key, ms in value.get("durationMs", {}).items()}
     if "addBatch" not in durations:
@@ -101,7 +101,7 @@ def parse_progress(pipeline: str, text: str) -> BatchProgress | None:
 
 
 def _checkpoint_ms(durations: Mapping[str, int], operators: list[Mapping[str, Any]]) -> int:
-    """Partitions commit side by side, as far as there are cores: their mean is the least."""
+    """Sum the checkpoint's times; partitions may commit in parallel, so their mean is the least."""
     logs = sum(durations.get(phase, 0) for phase in ("walCommit", "commitOffsets"))
     state = (
         int(one.get("commitTimeMs", 0)) // max(1, int(one.get("numShufflePartitions", 1)))
@@ -111,7 +111,7 @@ def _checkpoint_ms(durations: Mapping[str, int], operators: list[Mapping[str, An
 
 
 def _rows_out(sink: Any) -> int | None:
-    """Spark says -1 of a sink that does not count."""
+    """Return the sink's rows; Spark's -1 means that the sink does not count."""
     rows = sink.get("numOutputRows", -1) if isinstance(sink, dict) else -1
     return int(rows) if int(rows) >= 0 else None
 
@@ -127,7 +127,7 @@ def _source(value: Mapping[str, Any]) -> SourceProgress:
 
 
 def _most_rows(source: SourceProgress) -> int:
-    """Spark counts a row again each time that a foreachBatch reads it; Kafka's offsets do not."""
+    """Return a source's rows: Spark counts each read by foreachBatch, Kafka's offsets do not."""
     if not is_kafka_form(source.start) or not is_kafka_form(source.end):
         return source.rows
     ranges: int = sum(
@@ -139,7 +139,7 @@ def _most_rows(source: SourceProgress) -> int:
 
 
 def _offset(value: Any) -> Any:
-    """Some releases give the offset as JSON in a string."""
+    """Return an offset as JSON data; some releases give it as JSON in a string."""
     if isinstance(value, str):
         try:
             return json.loads(value)
@@ -149,10 +149,10 @@ def _offset(value: Any) -> Any:
 
 
 class ProgressReader:
-    """The batches of one query that were not read yet.
+    """Reads the batches of one query that were not read yet.
 
-    Spark keeps the last hundred reports; asking for them now and then costs the query
-    nothing, where a listener in Python would be called back on every event.
+    Spark keeps the last hundred reports. Reading them regularly costs the query nothing, but Spark
+    would call a listener in Python on every event.
     """
 
     def __init__(self, pipeline: str, query: Any) -> None:
@@ -177,7 +177,7 @@ class ProgressReader:
         return found[::-1]
 
     def _new_of_remote(self) -> list[BatchProgress]:
-        """Spark Connect gives them as Python objects."""
+        """Read the reports of Spark Connect, which are Python objects."""
         told = (parse_progress(self._pipeline, one.json) for one in self._query.recentProgress)
         found = [one for one in told if one is not None and one.batch > self._last]
         self._last = max((one.batch for one in found), default=self._last)
@@ -187,19 +187,19 @@ class ProgressReader:
 def progress_file(
     chosen: Path | None, location: str, warn: Callable[[str], None]
 ) -> ProgressFile | None:
-    """The file that the user chose, else one in the checkpoint where that is a local folder."""
+    """Return the file that the user chose, else one in the checkpoint if that is a local folder."""
     if chosen is not None:
         return ProgressFile(chosen, warn)
     if location.startswith("file:"):
         place = LocalFiles(location, "/" + location[len("file:") :].lstrip("/"))
-        return ProgressFile(Path(NOTES, "progress.jsonl"), warn, place)
+        return ProgressFile(Path(NOTES, PROGRESS), warn, place)
     return None
 
 
 class ProgressFile:
-    """One JSON line a batch. The file before it is kept as FILE.1 once it grows large.
+    """Writes one JSON line for each batch; a large file is renamed to FILE.1.
 
-    It never stops a stream: what cannot be written is told once, and tried again with the
+    It never stops a stream: a failed write is reported once, and the next batch tries again.
     next batch.
     """
 
@@ -209,7 +209,7 @@ class ProgressFile:
         warn: Callable[[str], None] = lambda _: None,
         checkpoint: LocalFiles | None = None,
     ) -> None:
-        """In a checkpoint, `path` is below it, and no link is followed there.
+        """Open the file; in a checkpoint, `path` is below it, and no link is followed there.
 
         A path that the user named is opened as it is.
         """
@@ -227,7 +227,7 @@ class ProgressFile:
         with self._warned_once():
             if self._descriptor is None:
                 self._descriptor = self._open()
-            # A killed run or a full disk may have left half a line: this one begins on its own.
+            # A killed run or a full disk may have left half a line: begin a new line.
             line = b"\n" + line if self._half else line
             self._half = os.write(self._descriptor, line) != len(line)
             if self._half:
@@ -256,7 +256,7 @@ class ProgressFile:
         if self._checkpoint is not None:
             return self._checkpoint.append_to(RelativePath(self._below))
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        # Not blocking: a pipe that nobody reads must not hold the stream.
+        # Do not block: a pipe that nobody reads must not hold the stream.
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
         return open_private(str(self.path), flags)
 

@@ -1,7 +1,7 @@
-"""Runs pipelines until they end, are stopped, or cannot go on.
+"""Runs pipelines until they end, are stopped, or cannot continue.
 
-One thread, one loop: it starts what is due, reads what Spark reports, and decides
-after each failure whether to start again.
+One thread runs one loop: it starts what is due, reads what Spark reports, and decides after
+each failure whether to start again.
 """
 
 from __future__ import annotations
@@ -9,32 +9,27 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, NoReturn
 
 from floodmark.engine.app.built import configure
 from floodmark.engine.pipelines.application import Application
 from floodmark.engine.pipelines.building import call_pipeline
 from floodmark.engine.pipelines.parameters import refuse_unknown
-from floodmark.engine.pipelines.pipeline import Pipeline, connectors_reached
-from floodmark.engine.pipelines.start_positions import Start
 from floodmark.engine.run.ending import stopped
 from floodmark.engine.run.failure import Failure, FailureKind, failure_of, in_flight
-from floodmark.engine.run.listeners import Listener, ToldView
+from floodmark.engine.run.listeners import ToldView
+from floodmark.engine.run.live_table import View, choose_view
 from floodmark.engine.run.new_process import Carried, NewJvmNeeded
+from floodmark.engine.run.options import RunOptions
 from floodmark.engine.run.progress import ProgressReader, progress_file
-from floodmark.engine.run.restarting import GiveUp, RestartPolicy, decide, may_pass
+from floodmark.engine.run.restart_policy import GiveUp, decide, may_pass
+from floodmark.engine.run.shared_session import shared_session
 from floodmark.engine.run.signals import StopSignals
 from floodmark.engine.run.stopping import finish
 from floodmark.engine.run.stream import PipelineRun, RunReport
-from floodmark.engine.run.triggers import Trigger
-from floodmark.engine.run.view import View, choose_view
 from floodmark.engine.spark.jvm import child_of, end_words, has_stopped, is_gone, kill, last_words
 from floodmark.engine.spark.session import (
-    SessionOptions,
-    build_session,
     end_session,
     require_settings,
     running_session,
@@ -50,38 +45,17 @@ from floodmark.engine.start.launch import (
     remove_half_made,
 )
 from floodmark.engine.start.lease import superseded
-from floodmark.errors import FloodmarkError, NotReachable, StoppedMidway, WrongUse
+from floodmark.errors import FloodmarkError, StoppedMidway
 from floodmark.rules.registry import all_rules
 from floodmark.storage.files import place_name
 
 _POLL_SECONDS = 0.2
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    trigger: Trigger | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
-    start: Start = field(default_factory=Start)
-    allowed: frozenset[str] = frozenset()
-    restart: RestartPolicy = field(default_factory=RestartPolicy)
-    progress: Path | None = None
-    """None: `_floodmark/progress.jsonl` in each checkpoint that lies on a local disk."""
-    conf: Mapping[str, str] = field(default_factory=dict)
-    log: Path | None = None
-    stdout_to_stderr: bool = False
-    carried: Carried = field(default_factory=Carried)
-    """What this run did before its JVM died."""
-    listeners: tuple[Listener, ...] = ()
-    bisecting: str | None = None
-    """The command that looks for the record that a batch fails at."""
-    async_progress_ms: int | None = None
-    """Spark's async progress tracking: how often it writes the logs."""
-
-
 def run_application(
     application: Application, options: RunOptions, view: View | None = None
 ) -> RunReport:
-    """Runs every pipeline of the application to its end."""
+    """Run every pipeline of the application to its end."""
     pipelines = application.pipelines
     allowed = allowed_rules(options.allowed)
     refuse_unknown({one.name: one.parameters for one in pipelines}, options.settings)
@@ -96,15 +70,15 @@ def run_application(
         if running is not None:
             require_settings(running, options.conf)
         places = [one.checkpoint for one in streams]
-        spark = running or _session(_session_wish(pipelines, places, options))
-        # A session of one's own needs no other beside it.
+        spark = running or shared_session(pipelines, places, options)
+        # A pipeline that builds its own session needs no other one.
         sessions = {
             one.name: spark if running is None and len(pipelines) == 1 else spark.newSession()
             for one in pipelines
         }
         run = None
         try:
-            stop.listen()  # pyspark puts a handler of its own in place
+            stop.listen()  # pyspark replaces the handler by its own
             if running is None:
                 stop.when_stuck = partial(kill, spark)
             shown = view or choose_view([one.name for one in pipelines])
@@ -116,34 +90,6 @@ def run_application(
                 end_session(spark, by_force=run is not None and run.held)
 
 
-def _session(wish: SessionOptions) -> Any:
-    """A master that is away may come back: the status is that of a failure which passes."""
-    try:
-        return build_session(wish)
-    except NotReachable as error:
-        raise StoppedMidway(error.what, error.why, error.do) from error
-
-
-def _session_wish(
-    pipelines: tuple[Pipeline, ...], checkpoints: list[str], options: RunOptions
-) -> SessionOptions:
-    conf: dict[str, str] = {}
-    for pipeline in pipelines:
-        for key, value in pipeline.conf.items():
-            if conf.setdefault(key, value) != value and not key.startswith("spark.sql."):
-                raise WrongUse(
-                    f"two pipelines of the application want different values of {key}",
-                    "It belongs to the whole application.",
-                    "Give them one value, or run them as two applications.",
-                )
-    named = (need for pipeline in pipelines for need in pipeline.needs)
-    needs = dict.fromkeys((*named, *connectors_reached(checkpoints)))
-    name = "floodmark: " + ", ".join(pipeline.name for pipeline in pipelines)
-    return SessionOptions(
-        name, tuple(needs), {**conf, **options.conf}, options.log, options.stdout_to_stderr
-    )
-
-
 def _refuse_shared(checkpoints: list[tuple[str, str]], allowed: frozenset[str]) -> None:
     places = [(name, checkpoint, place_name(checkpoint)) for name, checkpoint in checkpoints]
     checks = (known.check_starts for known in all_rules())
@@ -151,7 +97,7 @@ def _refuse_shared(checkpoints: list[tuple[str, str]], allowed: frozenset[str]) 
 
 
 class _EngineGone(Exception):
-    """No query can be started in this process any more."""
+    """Raised when no query can start in this process any more."""
 
 
 class _Run:
@@ -167,11 +113,11 @@ class _Run:
         self._spark = spark
         self._sessions = sessions
         self._streams = streams
-        self._wish = options
+        self._options = options
         self._view = view
         self._stop = stop
         self.held = False
-        """A batch goes on that nothing but the end of its process can stop."""
+        """True while a batch goes on that only the end of its process can stop."""
         for stream in streams:
             configure(sessions[stream.name], {**stream.pipeline.conf, **options.conf})
 
@@ -203,7 +149,7 @@ class _Run:
         return RunReport(tuple(stream.report() for stream in self._streams))
 
     def _tell_listeners(self) -> None:
-        for listener in self._wish.listeners:
+        for listener in self._options.listeners:
             listener.turned()
             for stream in self._streams:
                 if stream.launched is not None:
@@ -211,7 +157,7 @@ class _Run:
                     listener.busy(stream.name, bool(status.isTriggerActive()))
 
     def _start_all(self) -> None:
-        """All are looked at before the first is started: a refusal leaves nothing half done."""
+        """Start all pipelines; judge all before the first starts, so that a refusal starts none."""
         prepared = []
         for stream in self._streams:
             if self._stop.asked:
@@ -225,7 +171,7 @@ class _Run:
             self._begin_or_wait(stream, ready)
 
     def _prepare_or_wait(self, stream: PipelineRun) -> Prepared | None:
-        """None where something does not answer now, and the policy is to try again."""
+        """Prepare a start; return None if something does not answer and the policy retries."""
         try:
             return self._prepare(stream)
         except FloodmarkError as error:
@@ -239,7 +185,9 @@ class _Run:
             self._retry_start(stream, error)
 
     def _retry_start(self, stream: PipelineRun, error: FloodmarkError) -> None:
-        if is_gone(self._spark, error) or not (self._wish.restart.on_failure and may_pass(error)):
+        if is_gone(self._spark, error) or not (
+            self._options.restart.on_failure and may_pass(error)
+        ):
             raise error
         why = "" if not error.why else f": {error.why.splitlines()[0]}"
         stream.failures.append(Failure(None, (), f"{error.what}{why}", FailureKind.OUTAGE))
@@ -248,19 +196,19 @@ class _Run:
     def _prepare(self, stream: PipelineRun) -> Prepared:
         session, origin = self._sessions[stream.name], stream.origin
         writer = call_pipeline(
-            stream.pipeline, origin.application, session, self._wish.start, stream.values
+            stream.pipeline, origin.application, session, self._options.start, stream.values
         )
-        if self._wish.trigger is not None:
-            writer = self._wish.trigger.on(writer)
-        if self._wish.async_progress_ms is not None:
-            writer = with_async_progress(writer, self._wish.async_progress_ms)
-            self._view.say(stream.name, GIVES_UP.format(self._wish.async_progress_ms))
-        return prepare(writer, stream.checkpoint, stream.origin, self._wish.allowed)
+        if self._options.trigger is not None:
+            writer = self._options.trigger.on(writer)
+        if self._options.async_progress_ms is not None:
+            writer = with_async_progress(writer, self._options.async_progress_ms)
+            self._view.say(stream.name, GIVES_UP.format(self._options.async_progress_ms))
+        return prepare(writer, stream.checkpoint, stream.origin, self._options.allowed)
 
     def _begin(self, stream: PipelineRun, prepared: Prepared) -> None:
         for warning in prepared.warnings:
             self._view.say(stream.name, warning)
-        for listener in self._wish.listeners:
+        for listener in self._options.listeners:
             listener.begins(stream.name, prepared.starting, self._view, stream.restarts)
         stream.launched = begin(prepared, stream.name)
         for warning in stream.launched.warnings[len(prepared.warnings) :]:
@@ -269,7 +217,7 @@ class _Run:
         stream.lease = stream.launched.lease.run
         stream.reader = ProgressReader(stream.name, stream.launched.query)
         stream.lines = stream.lines or progress_file(
-            self._wish.progress, prepared.starting.location, partial(self._view.say, stream.name)
+            self._options.progress, prepared.starting.location, partial(self._view.say, stream.name)
         )
         checkpoint = prepared.starting.saved.checkpoint
         if stream.first_batch is None:
@@ -293,7 +241,7 @@ class _Run:
                     if ready is not None and not self._stop.asked:
                         self._begin_or_wait(stream, ready)
                 continue
-            # Before the reports: what is reported while we read is read the next time.
+            # First this, then the reports: a report that comes meanwhile is read the next time.
             active = bool(stream.launched.query.isActive)
             self._read(stream)
             if not active:
@@ -314,7 +262,7 @@ class _Run:
     def _judge_end(self, stream: PipelineRun, launched: Launched) -> None:
         self._read(stream)
         failure = failure_of(launched.query, launched.starting.files)
-        # The lease's own thread stops the query; and a batch fails where its sink is told so.
+        # The lease's own thread stops the query; a batch also fails where its sink notices.
         taken_over = launched.lease.lost or (failure is not None and _is_superseded(launched))
         launched.lease.release()
         if taken_over:
@@ -329,13 +277,13 @@ class _Run:
             self._view.state(stream.name, "finished")
             return
         stream.failures.append(failure)
-        if not self._wish.restart.on_failure:
+        if not self._options.restart.on_failure:
             remove_half_made(launched.starting)
         self._decide(stream)
 
     def _decide(self, stream: PipelineRun) -> None:
-        """Start again, or stop with the batch, its offsets and the cause named."""
-        decision = decide(self._wish.restart, stream.failures)
+        """Start again, or stop with an error that names the batch, its offsets and the cause."""
+        decision = decide(self._options.restart, stream.failures)
         failure = stream.failures[-1]
         if isinstance(decision, GiveUp):
             stream.ended = "failed"
@@ -347,14 +295,14 @@ class _Run:
         self._view.state(stream.name, f"waits {decision.wait:g} s")
 
     def _go_on_without_engine(self) -> NoReturn:
-        """A failure of every pipeline that ran; a new JVM needs a new process around it."""
+        """Treat the JVM's end as a failure of each pipeline; a new JVM needs a new process."""
         how = end_words(self._spark)
         going = [stream for stream in self._streams if stream.ended is None]
         failed = []
         for stream in going:
             launched, stream.launched = stream.launched, None
             if launched is None and stream.failures:
-                continue  # it waits for another start anyway
+                continue  # it already waits for another start
             batch, offsets = (None, ()) if launched is None else in_flight(launched.starting.files)
             if launched is not None:
                 stream.count_unreported(launched.starting.files)
@@ -366,7 +314,7 @@ class _Run:
                 stream.ended = "failed"
                 raise self._stopped(stream, GiveUp("failed", for_good=False))
             self._decide(stream)
-        log = self._wish.log
+        log = self._options.log
         self._view.say(going[0].name, f"its log, {log or 'above'}, ends with: {last_words(log)}")
         due = max(stream.due for stream in going)
         while time.monotonic() < due and not self._stop.asked:
@@ -385,10 +333,10 @@ class _Run:
             launched = stream.launched
             assert launched is not None
             if not finish(launched.query, self._stop.hurried):
-                self._view.say(stream.name, "its code does not yield: the process ends with it")
+                self._view.say(stream.name, "its code does not stop: the process ends with it")
                 self.held = True
             self._read(stream)
-            # A batch that was interrupted on purpose may say so in any exception.
+            # A batch that was interrupted on purpose may fail with any exception.
             failure = (
                 None
                 if self._stop.hurried()
@@ -405,7 +353,7 @@ class _Run:
             self._view.state(stream.name, stream.ended)
 
     def _tell_failures(self) -> None:
-        """A stop that was asked for, of a pipeline whose batch has failed, is no success."""
+        """Report failed batches, as even a requested stop is then no success."""
         for stream in self._streams:
             if stream.ended == "failed":
                 raise self._stopped(stream, GiveUp("failed while it was stopped", False))
@@ -416,13 +364,13 @@ class _Run:
                 raise self._stopped(stream, GiveUp(words, for_good=False))
 
     def _stopped(self, stream: PipelineRun, decision: GiveUp) -> StoppedMidway:
-        wish, failure = self._wish, stream.failures[-1]
+        options, failure = self._options, stream.failures[-1]
         name = f"pipeline {stream.name}"
-        return stopped(name, stream.checkpoint, failure, decision, wish.log, wish.bisecting)
+        return stopped(name, stream.checkpoint, failure, decision, options.log, options.bisecting)
 
 
 def _is_superseded(launched: Launched) -> bool:
-    """A query that fails because another run has its checkpoint: starting again would not help."""
+    """Whether a query failed because another run has its checkpoint: a restart would not help."""
     with contextlib.suppress(FloodmarkError, OSError):
         return launched.lease.superseded()
     return launched.lease.lost

@@ -1,6 +1,6 @@
-"""SIGTERM and Ctrl-C: the first asks a run to finish its batch, the second to stop now.
+"""Handles SIGTERM and Ctrl-C: the first lets a run finish its batch, the second stops it now.
 
-A JVM that stands still answers neither; after the second it has half a minute.
+A JVM that hangs reacts to neither; after the second signal it has half a minute.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ STUCK_AFTER_SECONDS = 30.0
 
 
 class StopSignals:
-    """How often the user has asked to stop."""
+    """Counts how often the user has asked to stop."""
 
     def __init__(self) -> None:
         self.when_stuck: Callable[[], None] = lambda: None
-        """Called where the run has not ended half a minute after the second signal."""
+        """Called if the run has not ended half a minute after the second signal."""
         self._asked = 0
         self._changed = threading.Event()
         self._stuck = threading.Timer(STUCK_AFTER_SECONDS, lambda: self.when_stuck())

@@ -1,8 +1,8 @@
-"""A stop that lets the running batch finish.
+"""Stops a query after its running batch.
 
-Spark's own stop() interrupts the batch, which a restart then runs again. Spark also
-looks, after each batch, whether the query is still active: telling it that it is not
-ends the query there, between two batches.
+Spark's own stop() interrupts the batch, which a restart then runs again. After each batch Spark
+also checks whether the query is still active. Setting the query inactive ends it there, between
+two batches.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from floodmark.engine.spark.scala import jvm_field
 from floodmark.errors import FloodmarkError
 
 _POLL_SECONDS = 0.02
-# Spark 4.2 interrupts a batch that is told to end while it is still being planned, and
-# the next start runs it again: so the word is given once the batch runs.
+# Spark 4.2 interrupts a batch that should end while it is still being planned, and the
+# next start runs it again: so wait until the batch runs.
 _PLANNED_AFTER_SECONDS = 0.5
 _PATIENCE_SECONDS = 10.0
 # An interrupted batch ends within moments, unless Python code holds it.
@@ -26,9 +26,9 @@ _INTERRUPTED_WITHIN_SECONDS = 10.0
 
 
 def finish(query: Any, hurry: Callable[[], bool]) -> bool:
-    """Ends the query after its running batch; at once when `hurry` says so.
+    """End the query after its running batch, or at once when `hurry` returns true.
 
-    False where the batch goes on in spite of that: nothing interrupts Python code that a
+    Returns False where the batch goes on in spite of that: nothing interrupts Python code that a
     foreachBatch calls, and Spark's stop() waits for it forever.
     """
     began = time.monotonic()
@@ -40,7 +40,7 @@ def finish(query: Any, hurry: Callable[[], bool]) -> bool:
     if not hurry() and query.isActive and _told_to_end(query):
         while not hurry() and bool(query._jsq.status().isTriggerActive()):
             time.sleep(_POLL_SECONDS)
-    # Wakes a query that waits for its next trigger; for an ended one it does nothing.
+    # This wakes a query that waits for its next trigger; an ended query ignores it.
     stopping = threading.Thread(target=_stop, args=(query,), daemon=True)
     stopping.start()
     while not hurry():
@@ -52,18 +52,18 @@ def finish(query: Any, hurry: Callable[[], bool]) -> bool:
 
 
 def _stop(query: Any) -> None:
-    # The JVM may be ended under it; how the query ended is read from the query.
+    # The JVM may end meanwhile; the query itself says how it ended.
     with contextlib.suppress(Exception):
         query.stop()
 
 
 def runs(query: Any) -> bool:
-    """Whether the query does anything: one that was told to end still finishes its batch."""
+    """Whether the query does anything: a query that should end still finishes its batch."""
     return bool(query.isActive) or bool(query._jsq.status().isTriggerActive())
 
 
 def _is_planning(query: Any, since: dict[int, float]) -> bool:
-    """Inside a trigger, before its batch runs or after it has. `since` is when each was seen."""
+    """Whether a trigger runs without its batch; `since` is when each batch was first seen."""
     if not query.isActive or not query._jsq.status().isTriggerActive():
         return False
     batch = _unfinished_batch(query)
@@ -74,7 +74,7 @@ def _is_planning(query: Any, since: dict[int, float]) -> bool:
 
 
 def _unfinished_batch(query: Any) -> int | None:
-    """The batch that has a plan and no report yet."""
+    """Return the batch that has a plan but no report yet."""
     execution = query._jsq.streamingQuery().lastExecution()
     report = query._jsq.lastProgress()
     batch = -1 if execution is None else int(execution.currentBatchId())

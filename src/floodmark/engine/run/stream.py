@@ -1,4 +1,4 @@
-"""One pipeline of a run through all its starts: where it stands, its counts and its failures."""
+"""Follows one pipeline of a run through all its starts: position, counts and failures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from floodmark.addresses import public_url
 from floodmark.engine.pipelines.application import Application
-from floodmark.engine.pipelines.pipeline import Pipeline
+from floodmark.engine.pipelines.decorator import Pipeline
 from floodmark.engine.run.failure import Failure
 from floodmark.engine.run.new_process import CarriedStream
 from floodmark.engine.run.progress import BatchProgress, ProgressFile, ProgressReader
@@ -25,25 +25,25 @@ _FAILURES_CARRIED = 100
 @dataclass(frozen=True)
 class PipelineReport:
     pipeline: str
-    """The pipeline's or the query's name."""
+    """The name of the pipeline or of the query."""
     checkpoint: str
-    """Its checkpoint."""
+    """The location of its checkpoint."""
     query_id: str | None
     """The query's id; null where it never started."""
     ended: str
     """finished, stopped or failed"""
     batches: int
-    """How many batches this run committed."""
+    """The number of batches that this run committed."""
     rows: int
-    """How many rows they read."""
+    """The number of rows that these batches read."""
     last_batch: int | None
-    """The last one that this run committed."""
+    """The last batch that this run committed."""
     restarts: int
-    """How often the query was started again after a failure."""
+    """The number of restarts after a failure."""
     cause: str | None
-    """What it failed with; null where it did not fail."""
+    """The error of the query; null where it did not fail."""
     unreported_batches: int = 0
-    """Committed ones whose rows are not counted: the run ended before Spark reported them."""
+    """Committed batches whose rows are not counted: the run ended before Spark reported them."""
 
     __repr__ = line_text
     _repr_html_ = fields_html
@@ -51,8 +51,10 @@ class PipelineReport:
 
 @dataclass(frozen=True)
 class RunReport:
+    """The end of a run, for each of its pipelines."""
+
     pipelines: tuple[PipelineReport, ...]
-    """One for each query."""
+    """The report of each query."""
 
     __repr__ = fields_text
     _repr_html_ = fields_html
@@ -83,7 +85,7 @@ class PipelineRun:
         self.unreported = 0
         self.rows = 0
         self.first_batch: int | None = None
-        """The first one that this run has to run."""
+        """The first batch of this run."""
         self.last_batch: int | None = None
         self.query_id: str | None = None
         self.lease: str | None = None
@@ -107,7 +109,7 @@ class PipelineRun:
         self.failures.clear()
 
     def count_unreported(self, files: Files) -> None:
-        """Batches that the checkpoint has as committed, and that Spark had no time to report."""
+        """Count batches that the checkpoint has as committed, but that Spark could not report."""
         if self.first_batch is None:
             return
         try:
@@ -122,7 +124,7 @@ class PipelineRun:
             self.last_batch = committed
 
     def go_on_from(self, carried: CarriedStream) -> None:
-        """What this run did in an earlier JVM."""
+        """Take over what this run did in an earlier JVM."""
         self.failures = list(carried.failures)
         self.restarts = carried.restarts
         self.batches = carried.batches

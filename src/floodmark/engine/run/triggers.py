@@ -1,4 +1,4 @@
-"""The trigger that `--available-now`, `--once` and `--trigger` ask for."""
+"""Makes the trigger for `--available-now`, `--once` and `--trigger`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SHORT = re.compile(r"(?P<count>\d+)\s*(?P<unit>[a-z]+)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Trigger:
-    """One of the ways to trigger; the writer's own stays if none was given."""
+    """One of the triggers; without an option the writer's own trigger stays."""
 
     available_now: bool = False
     once: bool = False
@@ -61,19 +61,19 @@ def trigger_of(available_now: bool, once: bool, every: str | None) -> Trigger | 
 
 
 def interval(text: str, option: str = "--trigger") -> str:
-    """`10s`, `500ms`, `2 minutes` as Spark reads it."""
+    """Return `10s`, `500ms`, `2 minutes` as Spark reads it."""
     match = _SHORT.fullmatch(text.strip())
     unit = _UNITS.get(match["unit"].lower(), match["unit"].lower()) if match else ""
     whole = unit if unit.endswith("s") else unit + "s"
     if match is None or whole not in _UNITS.values():
         raise WrongUse(
-            f"{option} {text}: not a length of time",
+            f"{option} {text}: not a duration",
             do="Write a number and a unit: 500ms, 10s, 5min, 1h.",
         )
     return f"{match['count']} {whole}"
 
 
 def milliseconds(text: str, option: str) -> int:
-    """`500ms`, `10s`, `2 minutes` as a number."""
+    """Return `500ms`, `10s`, `2 minutes` as a number of milliseconds."""
     count, _, unit = interval(text, option).partition(" ")
     return int(count) * _MILLISECONDS[unit]

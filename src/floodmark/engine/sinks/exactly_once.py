@@ -1,16 +1,16 @@
 """Sinks for foreachBatch that write each batch exactly once.
 
-Spark runs a batch again when it died before the commit, so a sink may be given the
-same batch twice. A sink with transactions can tell: it records (query, sink, batch) in the
-transaction that holds the batch's rows, and a batch that is recorded is skipped.
+Spark runs a batch again when it died before the commit, so a sink may get the same batch
+twice. A sink with transactions can recognise it: it records (query, sink, batch) in the
+transaction that holds the batch's rows, and skips a batch that is already recorded.
 
     writer.foreachBatch(once.delta("data/orders"))
     writer.foreachBatch(once.iceberg("lake.db.orders"))
     writer.foreachBatch(once.sql("postgresql+psycopg://…", write))
 
 Two sinks of one foreachBatch in one database, or on one table, need names: `name="totals"`.
-A run that another has superseded writes nothing more: its lease is asked before each batch,
-and again inside the transaction.
+A run that another run has superseded writes nothing more: the sink checks its lease before each
+batch, and again inside the transaction.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ BatchFunction = Callable[[Any, int], None]
 
 
 def query_id(batch: Any) -> str:
-    """The id of the query whose foreachBatch this is; it stays the same over restarts."""
+    """Return the id of the query whose foreachBatch this is; restarts keep it."""
     found = batch.sparkSession.sparkContext.getLocalProperty(_STREAM_ID)
     if not found:
         raise WrongUse(
             "this is not inside a query's foreachBatch",
-            "The query's id tells its batches apart from another query's.",
+            "The query's id distinguishes its batches from another query's.",
             "Pass the function to writer.foreachBatch().",
         )
     return str(found)
@@ -49,7 +49,7 @@ def query_id(batch: Any) -> str:
 
 @contextlib.contextmanager
 def told_to_sinks(spark: Any, lease: Lease | NoLease) -> Iterator[None]:
-    """A query that is started in here finds its lease again in each of its batches."""
+    """Let a query that starts in here find its lease in each of its batches."""
     spark.sparkContext.setLocalProperty(_LEASE, lease.run)
     try:
         yield
@@ -59,7 +59,7 @@ def told_to_sinks(spark: Any, lease: Lease | NoLease) -> Iterator[None]:
 
 @contextlib.contextmanager
 def on_a_fork(spark: Any) -> Iterator[None]:
-    """A query that is started in here is a trial: these sinks keep nothing of its batches."""
+    """Mark a query that starts in here as a trial: these sinks keep nothing of its batches."""
     spark.sparkContext.setLocalProperty(_FORK, "true")
     try:
         yield
@@ -91,19 +91,19 @@ class _Turn:
             self.lease.require()
         except Superseded:
             raise
-        except FloodmarkError:  # a storage that does not answer; the sink's own check follows
+        except FloodmarkError:  # the storage does not answer; the sink's own check follows
             return
 
 
 class _Uses:
-    """Which sinks the running batch of each query was given to."""
+    """Remembers which sinks got the running batch of each query."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._batches: dict[tuple[str, str], tuple[int, set[tuple[str, str | None]]]] = {}
 
     def note(self, turn: _Turn, place: str, name: str | None, words: str) -> bool:
-        """True for the first one at this place; refuses two that cannot be told apart."""
+        """Return True for the first sink at this place; refuse two that look the same."""
         with self._lock:
             batch, used = self._batches.get((turn.query, turn.run), (turn.batch, set()))
             if batch != turn.batch:
@@ -123,27 +123,27 @@ def _twice(words: str, name: str | None) -> WrongUse:
     return WrongUse(
         f"{words} is used twice in one batch {called}",
         "A batch is recorded by its query, its number and the sink's name. The second use would "
-        "be taken for the first, and its rows would be left out.",
-        'Give each its own name: name="totals". What the first has written without a name counts '
-        "for the first sink of the batch.",
+        "look like the first, and its rows would be left out.",
+        'Give each sink its own name: name="totals". What the first one wrote without a name still '
+        "counts for the first sink of the batch.",
     )
 
 
 @dataclass(frozen=True)
 class _Table:
-    """A table whose own log holds which batches it has."""
+    """A table whose own log says which batches it has."""
 
     format: str
     target: str
-    """What Spark saves to."""
+    """The path or name that Spark saves to."""
     place: Callable[[], str]
-    """Its name among the tables of a batch."""
+    """Returns the table's name among the tables of a batch."""
     words: str
-    """How the user has called for it."""
+    """The user's call, for messages."""
     newest: Callable[[Any, _Turn, bool], int]
-    """Batch, turn, whether it is the first sink of the batch there → the newest batch it has."""
+    """Returns the table's newest batch, from batch, turn, and whether this is its first sink."""
     marks: Callable[[_Turn, int], dict[str, Any]]
-    """Options of the writer that record the batch with its rows."""
+    """Returns options of the writer that record the batch with its rows."""
 
 
 def _written_once(
@@ -155,14 +155,14 @@ def _written_once(
 ) -> BatchFunction:
     _require_name(name)
     begun: dict[str, tuple[str, int]] = {}
-    """query → its run, and the newest batch that the table had when the run began."""
+    """The run of each query, and the newest batch in the table when the run began."""
 
     def write(batch: Any, batch_id: int) -> None:
         turn = _Turn.of(batch, batch_id)
         first = _uses.note(turn, table.place(), name, table.words)
         run, newest = begun.get(turn.query, ("", -1))
         if run != turn.run:
-            # One that died after it was written; or several, after a rewind that kept the id.
+            # A batch that died after its write; or several, after a rewind with the same id.
             newest = table.newest(batch, turn, first)
             begun[turn.query] = turn.run, newest
         if batch_id <= newest:
@@ -189,17 +189,17 @@ def delta(
     mode: str = "append",
     **options: str,
 ) -> BatchFunction:
-    """Writes each batch to the Delta table at a path; `transform` turns the batch's rows first.
+    """Write each batch to the Delta table at a path; `transform` changes the batch's rows first.
 
-    The table's own log holds the query and the batch (`txn`), so one table can take part
-    in several queries, and in one query several times with a `name` for each.
+    The table's own log holds the query and the batch (`txn`), so several queries can write to one
+    table. One query can write to it several times, with a `name` for each.
     """
 
     def newest(batch: Any, turn: _Turn, first: bool) -> int:
         return _newest_in_table(batch, path, turn, name, first)
 
     def marks(turn: _Turn, batch_id: int) -> dict[str, Any]:
-        # Delta decides by them: of two commits with one txnAppId the later one fails.
+        # Delta compares them: of two commits with the same txnAppId, the later one fails.
         return {"txnAppId": _application(turn, name), "txnVersion": batch_id}
 
     def place() -> str:
@@ -217,10 +217,10 @@ def iceberg(
     mode: str = "append",
     **options: str,
 ) -> BatchFunction:
-    """Writes each batch to an Iceberg table, by its name or path; `transform` goes before.
+    """Write each batch to an Iceberg table, by its name or path; `transform` changes rows first.
 
-    The batch's snapshot holds the query and the batch, as those of Iceberg's own sink do. A batch
-    whose snapshot is expired is forgotten. Iceberg refuses no second writer: the lease of
+    The batch's snapshot holds the query and the batch, as with Iceberg's own sink. When a snapshot
+    expires, its batch is forgotten. Iceberg does not refuse a second writer: the lease of
     `floodmark run` does.
     """
 
@@ -237,7 +237,7 @@ def iceberg(
 
 
 def _newest_in_snapshots(spark: Any, table: str, application: str) -> int:
-    """The newest batch in the snapshots that lead to the current one, or -1."""
+    """Return the newest batch in the snapshots that lead to the current one, or -1."""
     from pyspark.sql import functions
 
     def told(what: str) -> Any:
@@ -246,7 +246,7 @@ def _newest_in_snapshots(spark: Any, table: str, application: str) -> int:
 
     def noted(key: str) -> Any:
         summary = functions.col("summary")
-        # Iceberg's own sink writes the key as it is; options of Spark are in lower case.
+        # Iceberg's own sink writes the key unchanged; Spark writes options in lower case.
         return functions.coalesce(summary[key], summary[key.lower()])
 
     current = told("history").where("is_current_ancestor").select("snapshot_id")
@@ -265,11 +265,11 @@ def _application(turn: _Turn, name: str | None) -> str:
 
 
 def _newest_in_table(batch: Any, path: str, turn: _Turn, name: str | None, first: bool) -> int:
-    """The newest batch in the table's log, or -1; where it cannot be asked, Delta looks itself."""
+    """Return the newest batch in the table's log, or -1; if it cannot be read, Delta decides."""
     recorded = _recorded(batch, path)
     own = recorded(_application(turn, name))
     if own is None and name is not None and first:
-        own = recorded(turn.query)  # from before the sink had its name
+        own = recorded(turn.query)  # from the time before the sink had its name
     return -1 if own is None else own
 
 
@@ -291,10 +291,10 @@ def _recorded(batch: Any, path: str) -> Callable[[str], int | None]:
 
 
 def _compute_only(batch: Any) -> None:
-    """For a batch that the sink has: its state still has to be written by this run.
+    """Compute a batch that the sink already has: this run must still write its state.
 
     Since 4.1 Spark ends a stateful query whose foreachBatch left the batch unread
-    (STATE_STORE_COMMIT_VALIDATION_FAILED), and the watermark moves by the rows that are read.
+    (STATE_STORE_COMMIT_VALIDATION_FAILED), and the watermark moves only with rows that are read.
     """
     batch.write.format("noop").mode("overwrite").save()
 
@@ -306,9 +306,9 @@ def sql(
     name: str | None = None,
     ledger: str = LEDGER,
 ) -> BatchFunction:
-    """Calls `write(connection, batch, batch_id)` inside one transaction with the ledger's entry.
+    """Call `write(connection, batch, batch_id)` inside one transaction with the ledger's entry.
 
-    `target` is an SQLAlchemy URL or Engine. What `write` does with the connection becomes
+    `target` is an SQLAlchemy URL or Engine. What `write` changes with the connection becomes
     visible together with the entry, or not at all; `write` itself must not commit.
     """
     _require_name(name)
@@ -316,7 +316,7 @@ def sql(
 
     def write_once(batch: Any, batch_id: int) -> None:
         turn = _Turn.of(batch, batch_id)
-        if not books:  # not before the first batch: a pipeline is built without a database
+        if not books:  # only at the first batch: a pipeline is built without a database
             books.append(Ledger(target, ledger))
         if turn.on_fork:
             books[0].try_out(lambda at: write(at, batch, batch_id))
@@ -338,7 +338,7 @@ def _require_name(name: str | None) -> None:
 
 
 class Once:
-    """The sinks under the name that pipelines use: `from floodmark import once`."""
+    """Groups the sinks under the name that pipelines use: `from floodmark import once`."""
 
     delta = staticmethod(delta)
     iceberg = staticmethod(iceberg)

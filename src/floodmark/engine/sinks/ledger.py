@@ -1,13 +1,13 @@
-"""The ledger of `once.sql`: a table, in the user's own database, of the batches that it holds.
+"""Keeps the ledger of `once.sql`: a table in the user's database, of the batches that it holds.
 
     query_id                    batch_id  written_at
     <query>                     7         2026-…      a sink without a name has batch 7
-    <query>/<sink's name>       7         2026-…      a named one
-    <query>                     8         NULL        batch 8 was begun and is not complete
-    epoch/<digest>              3         2026-…      the run with number 3 writes here, no earlier
+    <query>/<sink's name>       7         2026-…      a sink with a name has batch 7
+    <query>                     8         NULL        batch 8 has begun and is not complete
+    epoch/<digest>              3         2026-…      only run 3 or later may write here
 
-An entry is begun before the rows and completed after them, in one transaction with them. One
-that is visible and not complete tells of a `write` that committed by itself.
+One transaction begins the entry before the rows, and completes it after the rows. An entry
+that is visible but not complete shows that `write` itself committed.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from typing import Any
 from floodmark.errors import Superseded, WouldLose, WrongUse
 
 LEDGER = "_floodmark_batches"
-# Spark runs again only the batch that was in flight; the rest is kept to be looked at.
+# Spark runs only the batch in flight again; older entries are kept for examination.
 _LEDGER_KEEPS = 1000
 _KEY_LENGTH = 64
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One batch for one sink."""
+    """One batch of one sink."""
 
     query: str
     batch: int
     sink: str | None = None
     first: bool = True
-    """The first sink of the batch: what was recorded before it had its name counts for it."""
+    """True for the first sink of the batch: entries from before it had its name count for it."""
     chain: str = ""
     epoch: int = 0
-    """The number of the run's lease, in the row of numbers named `chain`; 0: it has none."""
+    """The number of the run's lease, in the row of numbers named `chain`; 0: it has no lease."""
 
     @property
     def key(self) -> str:
-        """Whose batches these are, in as many characters as the ledger's column has."""
+        """Return the query and the sink, shortened to the ledger column's length."""
         if self.sink is None:
             return self.query
         key = f"{self.query}/{self.sink}"
@@ -59,7 +59,7 @@ class Entry:
 
 
 class Ledger:
-    """The table of the batches that a database holds."""
+    """Manages the table of the batches that a database holds."""
 
     def __init__(self, target: Any, name: str) -> None:
         sqlalchemy = _sqlalchemy()
@@ -79,17 +79,17 @@ class Ledger:
 
     @property
     def place(self) -> str:
-        """The database and the table."""
+        """Return the database and the table."""
         return f"{self._engine.url.render_as_string(hide_password=False)} {self._table.name}"
 
     def write(self, entry: Entry, write: Callable[[Any], None]) -> bool:
-        """False if the batch was there already."""
+        """Write the batch; return False if it was already there."""
         conflict: BaseException | None = None
         with self._engine.connect() as connection, connection.begin() as transaction:
             self._require_epoch(connection, entry)
             if self._has(connection, entry):
                 return False
-            # The entry first: a second driver of the same query waits here for the first.
+            # Insert the entry first: a second driver of the same query waits here for the first.
             # No savepoint around it: SQLite's driver would commit at its end.
             try:
                 self._insert(connection, entry.key, entry.batch, complete=False)
@@ -106,7 +106,7 @@ class Ledger:
         return conflict is None
 
     def try_out(self, write: Callable[[Any], None]) -> None:
-        """Writes in a transaction that is always rolled back."""
+        """Write in a transaction that is always rolled back."""
         with self._engine.connect() as connection:
             transaction = connection.begin()
             try:
@@ -116,7 +116,7 @@ class Ledger:
                 transaction.rollback()
 
     def _require_there(self, entry: Entry, conflict: BaseException) -> None:
-        """Another driver was quicker with this entry; anything else is not 'already there'."""
+        """Raise the conflict unless another driver wrote this entry: then it is already there."""
         with self._engine.connect() as connection:
             if not self._has(connection, entry):
                 raise conflict
@@ -128,7 +128,7 @@ class Ledger:
         self._refuse_half(connection, entry)
         if entry.sink is None or own is not None or not entry.first:
             return False
-        # The sink was given its name since: what it wrote before stands under the query alone.
+        # The sink got its name later: its earlier batches have the query alone as their key.
         unnamed = self._newest(connection, entry.query)
         if unnamed is None or unnamed < entry.batch:
             return False
@@ -154,9 +154,9 @@ class Ledger:
         if found is not None:
             raise WouldLose(
                 f"batch {entry.batch} is half written in the database",
-                f"Its entry in {self._table.name} was begun and never completed: `write` "
-                "committed by itself, and the run ended before the batch did.",
-                f"Remove what is there of batch {entry.batch}, then its entry, and start again: "
+                f"Its entry in {self._table.name} was begun and never completed: `write` itself "
+                "committed, and the run ended before the batch did.",
+                f"Remove the rows of batch {entry.batch}, then its entry, and start again: "
                 f"DELETE FROM {self._table.name} WHERE query_id = '{found.query_id}' "  # nosec B608
                 f"AND batch_id = {entry.batch}",
             )
@@ -184,12 +184,12 @@ class Ledger:
         )
 
     def _require_epoch(self, connection: Any, entry: Entry) -> None:
-        """Refuses a run that another has superseded; holds the row until the transaction ends."""
+        """Refuse a run that another has superseded; lock the row until the transaction ends."""
         if not entry.epoch:
             return
         columns, sqlalchemy = self._table.c, _sqlalchemy()
         own = columns.query_id == entry.fence
-        # An update takes the lock everywhere; SQLite knows no SELECT … FOR UPDATE.
+        # An update locks the row everywhere; SQLite has no SELECT … FOR UPDATE.
         connection.execute(self._table.update().where(own).values(written_at=_now()))
         newest = sqlalchemy.select(sqlalchemy.func.max(columns.batch_id)).where(own)
         found = connection.execute(newest).scalar()
@@ -198,8 +198,8 @@ class Ledger:
         elif found > entry.epoch:
             raise Superseded(
                 f"batch {entry.batch} was not written: another run has taken over the checkpoint",
-                f"This run has number {entry.epoch}, and number {found} has written to the "
-                "database already.",
+                f"This run has number {entry.epoch}, and number {found} has already written to the "
+                "database.",
                 "Leave the other run alone, or stop it and start this one again.",
             )
         elif found < entry.epoch:
@@ -207,7 +207,7 @@ class Ledger:
             connection.execute(moved.values(batch_id=entry.epoch))
 
     def _require_transactions(self) -> None:
-        """Asks the database itself: what is rolled back must be gone."""
+        """Test the database itself: what is rolled back must be gone."""
         probe = f"probe/{uuid.uuid4()}"
         columns = self._table.c
         own = columns.query_id == probe
@@ -222,7 +222,7 @@ class Ledger:
             connection.commit()
         raise WrongUse(
             "once.sql: the database keeps what was rolled back",
-            "The engine commits each statement by itself (isolation_level AUTOCOMMIT), or the "
+            "The engine commits each statement separately (isolation_level AUTOCOMMIT), or the "
             "ledger's table has no transactions. Rows and entry would not become visible together.",
             "Give once.sql an engine without AUTOCOMMIT.",
         )
@@ -230,7 +230,7 @@ class Ledger:
 
 @contextlib.contextmanager
 def _refused_commits(connection: Any) -> Iterator[None]:
-    """The transaction is the ledger's: `write` must not end it. Savepoints are its own."""
+    """Refuse commits and rollbacks by `write`, as the ledger does both; allow savepoints."""
     event = _sqlalchemy().event
     ended: list[str] = []
 
@@ -246,17 +246,17 @@ def _refused_commits(connection: Any) -> Iterator[None]:
         for name in ("commit", "rollback"):
             event.remove(connection, name, refuse)
         if ended:
-            # SQLAlchemy takes its transaction for ended: the database has to be told.
+            # SQLAlchemy considers its transaction ended, so roll back in the database directly.
             connection.connection.rollback()
-    if ended:  # and `write` has caught the refusal
+    if ended:  # and `write` caught the refusal
         raise _ended_by_write()
 
 
 def _ended_by_write() -> WrongUse:
     return WrongUse(
         "`write` must not commit or roll back the connection that once.sql gave it",
-        "The rows would become visible without the ledger's entry, and be written a second time "
-        "after a crash. Nothing of the batch was written.",
+        "The rows would become visible without the ledger's entry, and a crash would write them a "
+        "second time. Nothing of the batch was written.",
         "Leave commit() and rollback() out: once.sql commits when `write` returns, and rolls back "
         "when it raises. connection.begin_nested() is a savepoint, and allowed.",
     )
@@ -272,7 +272,7 @@ def _sqlalchemy() -> Any:
     except ImportError:
         raise WrongUse(
             "sqlalchemy is not installed",
-            "once.sql() writes to databases through it.",
+            "once.sql() writes to databases through SQLAlchemy.",
             "Install it: pip install 'floodmark[sql]'",
         ) from None
     return sqlalchemy

@@ -1,1 +1,1 @@
-"""Spark itself: its Java, its jars, its session, its file systems."""
+"""Manages Spark itself: its Java, its jars, its session, its file systems."""

@@ -1,4 +1,4 @@
-"""A cluster that does not answer, or gives no executors: said in time, and in plain words."""
+"""Reports a cluster that does not answer, or gives no executors, in time and in plain words."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from floodmark.checkpoint.conf_keys import MASTER
 from floodmark.engine.run.failure import sentence_of
 from floodmark.errors import FloodmarkError, NoAnswer, NotReachable, WrongUse
 from floodmark.visible import visible
 
-MASTER = "spark.master"
 _STANDALONE = "spark://"
 _ANSWERS_WITHIN = 5.0
 _UNRESPONSIVE = "masters are unresponsive"
-"""Of Spark's log: it has asked for a minute."""
+"""Words of Spark's log after it has asked for a minute."""
 _ALONE_SECONDS = 30.0
 _POLL_SECONDS = 2.0
-_AGAIN = "Once it runs, repeat the command: nothing was changed."
+_AGAIN = "Nothing was changed. When the master runs, repeat the command."
 
 
 def is_standalone(conf: Mapping[str, str]) -> bool:
@@ -30,7 +30,7 @@ def is_standalone(conf: Mapping[str, str]) -> bool:
 
 
 def require_master(conf: Mapping[str, str]) -> None:
-    """Refuses in seconds where no master of a standalone cluster takes a connection."""
+    """Refuse within seconds if no master of a standalone cluster accepts a connection."""
     if not is_standalone(conf):
         return
     why: list[str] = []
@@ -38,8 +38,8 @@ def require_master(conf: Mapping[str, str]) -> None:
         host, _, port = address.strip().rpartition(":")
         if not host or not port.isdecimal():
             raise WrongUse(
-                f"--master {conf[MASTER]}: no spark://HOST:PORT",
-                do="The master's page has its address at the top; its port is 7077, mostly.",
+                f"--master {conf[MASTER]}: it is not spark://HOST:PORT",
+                do="The master's page shows its address at the top; the port is usually 7077.",
             )
         try:
             place = (host.strip("[]"), int(port))
@@ -52,10 +52,10 @@ def require_master(conf: Mapping[str, str]) -> None:
 
 
 def not_started(error: BaseException, conf: Mapping[str, str], log: Path | None) -> FloodmarkError:
-    """Why Spark has not started; a master may take connections and say nothing."""
+    """Return why Spark has not started; a master may accept connections but never answer."""
     where = f"Spark's log is {log}." if log else ""
     if is_standalone(conf) and (log is None or _UNRESPONSIVE in log.read_text(errors="replace")):
-        why = "It takes connections, and has registered no application within a minute."
+        why = "It accepts connections, but registered no application within a minute."
         return _silent(conf, f"{why} {where}".strip())
     return WrongUse(f"Spark does not start: {sentence_of(error)}", where)
 
@@ -65,13 +65,13 @@ def _silent(conf: Mapping[str, str], why: str) -> NotReachable:
 
 
 def say_when_alone(spark: Any, alone_seconds: float = _ALONE_SECONDS) -> None:
-    """On a cluster: says when an application has had no executor for a while, and when it has one.
+    """Report, on a cluster, when an application has no executor for a while, or has one again.
 
-    Spark itself only waits, and says so in its log alone.
+    Spark itself only waits, and says so only in its log.
     """
     context = spark.sparkContext
     conf = context.getConf()
-    # Executors come and go with the work there: to have none is no sign of anything.
+    # Executors come and go with the work there, so having none says nothing.
     by_need = conf.get("spark.dynamicAllocation.enabled", "false") == "true"
     if str(context.master).startswith("local") or by_need:
         return
@@ -94,7 +94,7 @@ def _said(words: str) -> None:
 
 
 class _Alone:
-    """Whether an application is without executors, and since when."""
+    """Tracks whether an application is without executors, and since when."""
 
     def __init__(self, words: str, enough: float, say: Callable[[str], None]) -> None:
         self._words, self._enough, self._say = words, enough, say
@@ -116,7 +116,7 @@ class _Alone:
 def _look(context: Any, watch: _Alone) -> None:
     with contextlib.suppress(Exception):  # the JVM has ended, or is about to
         while True:
-            # The driver is one of them.
+            # The driver counts as one of them.
             found = len(context._jsc.sc().statusTracker().getExecutorInfos()) - 1
             watch.seen(found, time.monotonic())
             time.sleep(_POLL_SECONDS)
@@ -124,7 +124,7 @@ def _look(context: Any, watch: _Alone) -> None:
 
 @contextlib.contextmanager
 def by_executors(work: str) -> Iterator[None]:
-    """What executors fail at is said in a sentence: their Python, a worker that is lost."""
+    """Turn an error of the executors into one sentence, such as a lost worker."""
     from pyspark.errors import PySparkException
 
     try:
@@ -138,8 +138,8 @@ def by_executors(work: str) -> Iterator[None]:
         if "No module named 'floodmark'" in str(error):
             raise WrongUse(
                 "the executors' Python has no floodmark",
-                "The state is rewritten there, by floodmark's own code.",
-                "Install it on every worker, and name that Python: PYSPARK_PYTHON=PATH, or "
+                "The executors rewrite the state with floodmark's own code.",
+                "Install floodmark on every worker, and name that Python: PYSPARK_PYTHON=PATH, or "
                 "--conf spark.pyspark.python=PATH.",
             ) from None
         raise NoAnswer(f"the executors have not {work}: {sentence_of(error)}") from error

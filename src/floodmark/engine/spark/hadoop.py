@@ -1,8 +1,8 @@
-"""Storage as Spark itself reaches it: Hadoop's file systems behind the `Files` interface.
+"""Reads and writes storage as Spark does: Hadoop's file systems behind the `Files` interface.
 
-Where Spark can keep a checkpoint, these can read and write beside it, with the same
-addresses (s3a://, hdfs://, abfss://) and the same credentials. On a local disk the
-operating system's own calls are quicker, so `checkpoint_files` chooses those there.
+Where Spark can keep a checkpoint, this module can read and write it, with the same addresses
+(s3a://, hdfs://, abfss://) and the same credentials. On a local disk the operating system's own
+calls are faster, so `checkpoint_files` chooses those there.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from floodmark.storage.complaints import known_complaint
 from floodmark.storage.files import Folder, Listing, WritableFiles, open_files
 
 _Result = TypeVar("_Result")
-# A store that has it writes a file only where there is none; S3A since Hadoop 3.4.2.
+# A store with this capability writes a file only where there is none; S3A since Hadoop 3.4.2.
 _CONDITIONAL = "fs.option.create.conditional.overwrite"
-# Here `create` without overwriting is one step; S3A looks first and writes later.
+# Here `create` without overwriting is one step; S3A checks first and writes later.
 _ATOMIC = {"hdfs", "viewfs", "webhdfs", "abfs", "abfss", "gs"}
 _SETTLED_SECONDS = 2.0
-_LONGEST_ARRAY = 2**31 - 16  # of a JVM
+_LONGEST_ARRAY = 2**31 - 16  # a JVM's limit
 
 
 def qualified(spark: Any, location: str) -> str:
-    """The location with its scheme, as Spark resolves it: `data/ck` → `file:/…/data/ck`."""
+    """Return the location with its scheme, as Spark resolves it: `data/ck` → `file:/…/data/ck`."""
     path = spark._jvm.org.apache.hadoop.fs.Path(location)
     return str(_asked(location, lambda: _file_system(spark, path).makeQualified(path)).toString())
 
 
 def checkpoint_files(spark: Any, location: str) -> WritableFiles:
-    """The folder at a location, without a listing and without creating it."""
+    """Return the folder at a location, without listing or creating it."""
     if "://" not in location and not location.startswith("file:"):
         location = qualified(spark, location)
     if location.startswith("file:"):
@@ -165,7 +165,7 @@ class HadoopFiles:
         return self.root.partition(":")[0] in _ATOMIC
 
     def _stayed(self, path: RelativePath, data: bytes) -> bool:
-        """Where two creates may both succeed, the later one stays: looked at when both are done."""
+        """Whether this create won: of two that succeed the later one stays, so wait and read."""
         time.sleep(_SETTLED_SECONDS)
         return self.read(path) == data
 
@@ -199,28 +199,38 @@ def _write(stream: Any, data: bytes) -> None:
 
 
 def _is_precondition(words: str) -> bool:
-    """S3 answers 412 where the file is there already; of two that write at once, 409 to one."""
+    """Whether S3 refused a write: 412 if the file exists, 409 for one of two writes at once."""
     signs = ("RemoteFileChanged", "PreconditionFailed", "Status Code: 412", "Status Code: 409")
     return any(sign in words for sign in signs)
 
 
 def _asked(place: str, question: Callable[[], _Result]) -> _Result:
-    """Whatever the JVM throws comes out as ours."""
+    """Call the JVM; turn whatever it throws into an error of floodmark."""
     from py4j.protocol import Py4JError, Py4JJavaError
 
     try:
         return question()
     except Py4JJavaError as error:
-        kind = str(error.java_exception.getClass().getSimpleName())
-        if kind == "FileNotFoundException":
-            raise FileGone(f"{place} is not there") from None
-        words = str(error.java_exception.getMessage() or kind)
-        known = known_complaint(place, OSError(f"{kind}: {words}"))
-        raise known or CannotRead(
-            f"{place}: the storage answered with {kind}",
-            words.splitlines()[0],
-            "Check the address and the settings of spark.hadoop.fs; it may also be worth a "
-            "second try.",
-        ) from None
+        raise storage_error(place, error.java_exception) from None
     except (Py4JError, ConnectionError) as error:  # its JVM has ended
         raise CannotRead(f"{place}: Spark does not answer", str(error)) from error
+
+
+def storage_error(place: str, thrown: Any) -> CannotRead:
+    """An exception of Hadoop's file systems, by its cause where that is known."""
+    kind = str(thrown.getClass().getSimpleName())
+    if kind == "FileNotFoundException":
+        return FileGone(f"{place} is not there")
+    words = str(thrown.getMessage() or kind)
+    return known_complaint(place, OSError(f"{kind}: {words}")) or CannotRead(
+        f"{place}: the storage answered with {kind}",
+        words.splitlines()[0],
+        "Check the address and the settings of spark.hadoop.fs; it may also be worth a second try.",
+    )
+
+
+def is_of_storage(spark: Any, thrown: Any) -> bool:
+    """Whether Java calls it a failure of input or output, as Hadoop's file systems do."""
+    from py4j.java_gateway import is_instance_of
+
+    return bool(is_instance_of(spark._sc._gateway, thrown, "java.io.IOException"))

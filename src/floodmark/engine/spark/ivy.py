@@ -1,7 +1,7 @@
-"""Spark's own Ivy: the named jars, and nothing else, from the user's registry to a folder.
+"""Fetches jars with Spark's own Ivy: only the named jars, from the user's registry to a folder.
 
-Which registry is the user's business: their Ivy settings, else what Spark or Maven is
-told to use in place of Maven Central, else what Ivy itself takes for it.
+The user chooses the registry: their Ivy settings come first, then what Spark or Maven uses
+instead of Maven Central, then Ivy's own default.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from floodmark.errors import FloodmarkError, WrongUse
 
 @dataclass(frozen=True)
 class InstalledSpark:
-    """The Spark that a session of this process would start, known by its jars."""
+    """The Spark that a session of this process would start, described by its jars."""
 
     jars: Path
     version: str
@@ -37,13 +37,13 @@ class InstalledSpark:
             return jar
         raise FloodmarkError(
             f"no ivy-*.jar in {self.jars}",
-            "Connectors are fetched by the Ivy that ships with Spark.",
+            "floodmark fetches connectors with the Ivy that ships with Spark.",
             "Install pyspark from PyPI, or name the connector's jars in spark.jars.",
         )
 
 
 def installed_spark() -> InstalledSpark:
-    """Found by looking at files: importing pyspark takes a second and is not needed."""
+    """Find Spark by its files: importing pyspark takes a second and is not needed."""
     home = spark_home()
     for jar in sorted((home / "jars").glob("spark-core_*.jar")):
         match = re.fullmatch(r"spark-core_(\d+\.\d+)-(.+)\.jar", jar.name)
@@ -52,7 +52,7 @@ def installed_spark() -> InstalledSpark:
     raise FloodmarkError(
         f"no Spark in {home}",
         "Its jars folder holds no spark-core jar.",
-        "Unset SPARK_HOME or point it at a whole Spark; pip install 'floodmark[spark]' brings one.",
+        "Unset SPARK_HOME or name a complete Spark; pip install 'floodmark[spark]' brings one.",
     )
 
 
@@ -65,7 +65,7 @@ def spark_home() -> Path:
     if package is None or not package.submodule_search_locations:
         raise FloodmarkError(
             "pyspark is not installed",
-            "Connectors are fetched for the Spark that is to use them.",
+            "floodmark fetches the connectors that fit the installed Spark.",
             "pip install 'floodmark[spark]'",
         )
     return Path(next(iter(package.submodule_search_locations)))
@@ -78,11 +78,11 @@ def retrieve(
     label: str = "jars",
     ivy_settings: str | None = None,
 ) -> tuple[Path, ...]:
-    """Exactly these jars in `folder`, nothing that they depend on; no network when there.
+    """Return exactly these jars in `folder`, without dependencies; existing jars need no network.
 
-    A jar's name carries its release, so a jar that is there is the right one. Jars come
-    into a folder beside and are moved in one by one when all have come: a killed run
-    leaves no half jar, and two runs at once only write the same bytes twice.
+    A jar's name contains its release, so an existing jar is the right one. New jars come into a
+    folder beside and are moved one by one when all have come. So a killed run leaves no half jar,
+    and two runs at the same time only write the same bytes twice.
     """
     wanted = {coordinate: folder / _jar_name(coordinate) for coordinate in coordinates}
     missing = [coordinate for coordinate, jar in wanted.items() if not jar.is_file()]
@@ -108,7 +108,7 @@ def _jar_name(coordinate: str) -> str:
 
 
 def _download(missing: list[str], work: Path, label: str, ivy_settings: str | None) -> None:
-    """Ivy with a cache of its own: the user's is not safe for two processes at once."""
+    """Run Ivy with a cache of its own: two processes cannot safely share the user's."""
     (work / "ivy.xml").write_text(_ivy_module(missing), encoding="utf-8")
     command = [
         _java(),
@@ -147,8 +147,8 @@ def _ivy_module(missing: Iterable[str]) -> str:
     dependencies = ElementTree.SubElement(module, "dependencies")
     for coordinate in missing:
         organisation, name, revision = coordinate.split(":")
-        # 'master' is what a pom calls the module's own jar; without a pom there is only
-        # 'default'. The artifact is named, or its sources and documentation come too.
+        # 'master' is a pom's name for the module's own jar; without a pom there is only
+        # 'default'. The artifact is named, or its sources and documentation would come too.
         dependency = ElementTree.SubElement(
             dependencies,
             "dependency",
@@ -170,7 +170,7 @@ def _settings(work: Path, chosen: str | None) -> str:
         if "://" not in chosen and not Path(chosen).is_file():
             raise WrongUse(
                 f"no Ivy settings at {chosen}",
-                "FLOODMARK_IVY_SETTINGS or spark.jars.ivySettings names that file.",
+                "FLOODMARK_IVY_SETTINGS or spark.jars.ivySettings names this file.",
                 "Correct the path, or unset it to use Maven's mirror or Maven Central.",
             )
         return chosen
@@ -180,10 +180,10 @@ def _settings(work: Path, chosen: str | None) -> str:
 
 
 def _ivy_settings(root: str | None) -> str:
-    """One repository in Maven's layout; Ivy's ibiblio is Maven Central unless told."""
+    """Return settings for one repository in Maven's layout; by default that is Maven Central."""
     settings = ElementTree.Element("ivysettings")
     ElementTree.SubElement(settings, "settings", defaultResolver="repository")
-    # Ivy waits forever unless told; a registry that does not answer must become an error.
+    # Ivy has no timeout by default; a registry that does not answer must become an error.
     ElementTree.SubElement(
         ElementTree.SubElement(settings, "timeout-constraints"),
         "timeout-constraint",
@@ -191,7 +191,7 @@ def _ivy_settings(root: str | None) -> str:
         connectionTimeout="10000",
         readTimeout="60000",
     )
-    # No poms: the lists are whole, and each pom drags its parents in.
+    # No poms: the lists are complete, and each pom would fetch its parents.
     attributes = {
         "name": "repository",
         "m2compatible": "true",
@@ -205,7 +205,7 @@ def _ivy_settings(root: str | None) -> str:
 
 
 def _repository() -> str | None:
-    """The repository in place of Maven Central: what Spark is told, or else Maven."""
+    """Return the repository that replaces Maven Central in Spark's settings, or else in Maven's."""
     return os.environ.get("DEFAULT_ARTIFACT_REPOSITORY") or _maven_mirror(
         Path.home() / ".m2" / "settings.xml"
     )
@@ -246,14 +246,14 @@ def _not_fetched(absent: list[str], said: str) -> FloodmarkError:
     elif unreachable:
         why = f"The registry could not be reached: {unreachable[0]}"
     else:
-        why = "The registry has no such artefact, or wants a login; a mirror may lag behind."
-    # Ivy brings all or none: where it names those it misses, the others are not to blame.
+        why = "The registry has no such artefact, or needs a login; a mirror may be out of date."
+    # Ivy fetches all or none: if it names the missing jars, the others are not the cause.
     blamed = [one for one in absent if "{}#{};{}: not found".format(*one.split(":")) in said]
     return FloodmarkError(
         f"could not fetch {', '.join(blamed or absent)}",
         why,
-        "Try again with a network, point FLOODMARK_IVY_SETTINGS at Ivy settings for your "
-        "registry, or name jars of your own in spark.jars.",
+        "Try again with a network, set FLOODMARK_IVY_SETTINGS to Ivy settings for your "
+        "registry, or name your own jars in spark.jars.",
     )
 
 

@@ -1,9 +1,8 @@
-"""The jars that Spark needs beside its own to speak Kafka, Delta and S3.
+"""Resolves the jars that Spark needs in addition to its own for Kafka, Delta and S3.
 
-They are fetched once by Spark's own Ivy into a cache and found there ever after.
-Every jar is named here with its release, and Ivy follows no dependency of any: that
-takes seconds instead of minutes, and what was tested is what a user gets. A user who
-brings jars of their own, or a cluster that has them, keeps those: see `needed`.
+Spark's own Ivy fetches them once into a cache. This module names every jar with its release,
+and Ivy follows no dependencies: that takes seconds instead of minutes, and users get the
+tested jars. Jars that a user or a cluster already has stay in use: see `needed`.
 """
 
 from __future__ import annotations
@@ -14,15 +13,16 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from floodmark.checkpoint.conf_keys import JARS
 from floodmark.engine.spark.ivy import installed_spark, retrieve, spark_home
 from floodmark.engine.spark.s3_jars import LINES, s3_coordinates
 from floodmark.errors import FloodmarkError, WrongUse
 
 CONNECTORS = ("kafka", "delta", "s3")
 
-# One release of the connector a line of Spark, rather than the very release of the
-# running Spark: a registry's mirror may lag behind Spark's newest, and within a line
-# the connector's own classes hardly move.
+# One release of the connector for each line of Spark, not the exact release of the
+# running Spark: a registry's mirror may not have Spark's newest release, and within a line
+# the connector's own classes hardly change.
 _KAFKA = {
     # Spark: (connector, token provider, kafka-clients, commons-pool2)
     (3, 5): ("3.5.7", "3.5.0", "3.4.1", "2.11.1"),
@@ -37,52 +37,51 @@ _DELTA = {
     (4, 0): ("4.0_", "4.4.0"),
     (4, 1): ("4.1_", "4.4.0"),
     (4, 2): ("4.2_", "4.4.0"),
-    # Not 4.3: there was no build for it, and the build for 4.2 fails there midway
+    # 4.3 is missing: it has no build of Delta, and the build for 4.2 fails there midway
     # (a NoSuchMethodError in its streaming source).
 }
 # How a connector is recognised among jars and packages that a user has chosen, and
-# by which class in a JVM that runs already.
+# by which class in a JVM that already runs.
 _ARTIFACT = {"kafka": "spark-sql-kafka-0-10_", "delta": "delta-spark_", "s3": "hadoop-aws"}
 _CLASS = {
     "kafka": "org.apache.spark.sql.kafka010.KafkaSourceProvider",
     "delta": "org.apache.spark.sql.delta.sources.DeltaDataSource",
     "s3": "org.apache.hadoop.fs.s3a.S3AFileSystem",
 }
-_OWN_JARS = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
+_OWN_JARS = (JARS, "spark.jars.packages", "spark.driver.extraClassPath")
 
 
 def coordinates(
     connector: str, spark_version: str | None = None, scala: str | None = None
 ) -> tuple[str, ...]:
-    """`organisation:module:revision` of each jar, the connector's own first."""
+    """Return `organisation:module:revision` of each jar, the connector's own first."""
     if connector not in CONNECTORS:
         raise WrongUse(
             f"no connector named {connector!r}",
-            f"There are {', '.join(CONNECTORS)}.",
-            "Name jars of your own in spark.jars or spark.jars.packages.",
+            f"The connectors are {', '.join(CONNECTORS)}.",
+            "Name your own jars in spark.jars or spark.jars.packages.",
         )
     if spark_version is None:
         spark = installed_spark()
         spark_version, scala = spark.version, scala or spark.scala
     line = _line(connector, spark_version)
-    # Spark 3.5's PyPI package is built with Scala 2.12, everything since with 2.13.
+    # Spark 3.5's PyPI package uses Scala 2.12, every later one 2.13.
     scala = scala or ("2.12" if line < (4, 0) else "2.13")
     makers = {"kafka": _kafka, "delta": _delta, "s3": s3_coordinates}
     return makers[connector](line, scala)
 
 
 def resolve(connector: str, spark_version: str | None = None) -> tuple[Path, ...]:
-    """The connector's jars on this disk, fetched when they are not there yet."""
+    """Return the connector's jars on this disk; fetch those that are missing."""
     return _resolve(connector, spark_version, None)
 
 
 def needed(connectors: Iterable[str], conf: Mapping[str, str]) -> list[Path]:
-    """The jars to add to `spark.jars`: none for a connector that Spark finds anyway.
+    """Return the jars to add to `spark.jars`: none for a connector that Spark already finds.
 
-    `conf` is what the user has set for the session. A connector counts as there when
-    the user names it in spark.jars, spark.jars.packages or the class path (also in
-    spark-defaults.conf or PYSPARK_SUBMIT_ARGS), when it lies among Spark's own jars,
-    or when the JVM that runs already can load it.
+    `conf` is what the user has set for the session. Spark finds a connector when the user names it
+    in spark.jars, spark.jars.packages or the class path (also in spark-defaults.conf or
+    PYSPARK_SUBMIT_ARGS), when it is among Spark's own jars, or when the running JVM can load it.
     """
     settings = {**_spark_defaults(), **conf}
     ivy_settings = settings.get("spark.jars.ivySettings")
@@ -123,16 +122,16 @@ def _line(connector: str, spark_version: str) -> tuple[int, int]:
     if line not in pinned and connector == "s3":
         raise FloodmarkError(
             f"floodmark fetches no jars with which Spark {spark_version} reaches S3",
-            "Hadoop's client for S3 has to be of the very release of Spark's Hadoop.",
+            "Hadoop's S3 client must have exactly the release of Spark's Hadoop.",
             "Name it: --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION, with the "
             f"version of hadoop-client-api in {spark_home() / 'jars'}.",
         )
     if line not in pinned:
         first, last = (".".join(map(str, known)) for known in (pinned[0], pinned[-1]))
         raise FloodmarkError(
-            f"no {connector} connector is known for Spark {spark_version}",
-            f"This floodmark has one for Spark {first} to {last}.",
-            "Use one of those, name a connector of your own in spark.jars.packages, "
+            f"floodmark knows no {connector} connector for Spark {spark_version}",
+            f"This release has connectors for Spark {first} to {last}.",
+            "Use one of those, name your own connector in spark.jars.packages, "
             "or look for a newer floodmark.",
         )
     return line
@@ -173,7 +172,7 @@ def _present(connector: str, settings: Mapping[str, str]) -> bool:
 
 
 def _loadable(name: str) -> bool:
-    """Whether the JVM that this process drives already, if any, has the class."""
+    """Whether the JVM that this process already uses, if any, has the class."""
     pyspark = sys.modules.get("pyspark")
     jvm = getattr(getattr(pyspark, "SparkContext", None), "_jvm", None)
     if jvm is None:

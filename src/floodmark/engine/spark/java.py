@@ -1,4 +1,4 @@
-"""The Java that Spark would start: found and judged without starting it."""
+"""Finds and checks the Java that Spark would start, without starting it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from floodmark.errors import WrongUse
 
 _VERSION = re.compile(r'version "(?P<version>[^"]+)"')
 _RELEASE = re.compile(r'^(?P<key>\w+)="(?P<value>[^"]*)"', re.MULTILINE)
-# Spark 4 passes --add-modules=jdk.incubator.vector, which a cut-down runtime lacks.
+# Spark 4 passes --add-modules=jdk.incubator.vector, which a reduced runtime does not have.
 _VECTOR = "jdk.incubator.vector"
 
 
@@ -22,7 +22,7 @@ class Java:
     command: str
     major: int
     modules: frozenset[str]
-    """Empty where the runtime does not list them."""
+    """The runtime's modules; empty where it does not list them."""
 
 
 def find_java() -> Java:
@@ -42,7 +42,7 @@ def _command() -> str:
         command = Path(home) / "bin" / "java"
         if not command.exists():
             raise WrongUse(
-                f"JAVA_HOME is {home}, and there is no bin/java in it",
+                f"JAVA_HOME is {home}, but it has no bin/java",
                 "Spark starts the Java that JAVA_HOME names.",
                 "Correct JAVA_HOME, or unset it to use the java on the PATH.",
             )
@@ -51,7 +51,7 @@ def _command() -> str:
     if found is None:
         raise WrongUse(
             "Java is not installed, or not on the PATH",
-            "Spark runs on it; reading a checkpoint does not.",
+            "Spark needs Java; reading a checkpoint does not.",
             "Install Java 17, for example: apt install openjdk-17-jre-headless",
         )
     return found
@@ -69,13 +69,13 @@ def _asked(command: str) -> str:
 
 
 def major_of(version: str) -> int:
-    """17 of 17.0.15, 8 of 1.8.0_392."""
+    """Return 17 for 17.0.15, and 8 for 1.8.0_392."""
     numbers = re.findall(r"\d+", version) or ["0"]
     return int(numbers[1] if numbers[0] == "1" and len(numbers) > 1 else numbers[0])
 
 
 def require_java(spark_version: str) -> Java:
-    """Refuses a Java that this Spark cannot start on."""
+    """Refuse a Java on which this Spark cannot start."""
     java = find_java()
     spark_major = int(spark_version.partition(".")[0])
     needed = 17 if spark_major >= 4 else 8
@@ -89,7 +89,7 @@ def require_java(spark_version: str) -> Java:
         raise WrongUse(
             f"the Java at {java.command} has no module {_VECTOR}, which Spark {spark_version} "
             "starts with",
-            "It is a cut-down runtime.",
+            "It is a reduced runtime.",
             "Install a full Java 17, for example: apt install openjdk-17-jre-headless",
         )
     return java

@@ -1,8 +1,8 @@
-"""The JVM that this process starts: in a session of its own, so that signals reach Python alone.
+"""Starts this process's JVM in a session of its own, so that signals reach only Python.
 
-A terminal, systemd and a shell as process 1 send SIGTERM or SIGINT to a whole process
-group. A JVM in that group would end before its batch does. This one hears nothing of it;
-it ends when Python tells it to, or when Python is gone and its standard input with it.
+A terminal, systemd and a shell as process 1 send SIGTERM or SIGINT to a whole process group. A
+JVM in that group would end before its batch does. This JVM does not get these signals; it ends
+when Python says so, or when Python has ended and its standard input is closed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _ENDED_WITHIN_SECONDS = 3.0
 _TAIL_BYTES = 64 * 1024
 _PY4J_BROKEN = "Exception while sending command."
 _OUT_OF_MEMORY = "OutOfMemoryError"
-# Spark's own, SparkExitCode.OOM.
+# Spark's own exit status, SparkExitCode.OOM.
 _OUT_OF_MEMORY_STATUS = 52
-# Spark's launcher hands the first to its JVM, and its script the second to the launcher's own.
+# Spark's launcher passes the first to its JVM, Spark's script the second to the launcher's JVM.
 _JVM_OPTIONS = ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS")
-# Batches of a few rows in a cold JVM: compiling code for them takes longer than running it.
+# For batches of a few rows in a cold JVM: compiling their code takes longer than running it.
 NOT_COMPILED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -45,9 +45,9 @@ def own_jvm(
     stdout_to_stderr: bool,
     settled: Callable[[dict[str, str]], Mapping[str, str]] = dict,
 ) -> Iterator[None]:
-    """Whoever builds a session meanwhile, floodmark or the application, gets a JVM of this kind.
+    """While this is open, every new session gets such a JVM, also one that the application builds.
 
-    `settled` turns what the code has set into what the JVM is started with.
+    `settled` turns the code's settings into the settings with which the JVM starts.
     """
     from pyspark import SparkConf, SparkContext
 
@@ -70,7 +70,7 @@ def own_jvm(
 
 @contextlib.contextmanager
 def short_lived_jvm() -> Iterator[None]:
-    """A JVM that is started meanwhile plans a query and ends: no code gets hot in it."""
+    """Start JVMs with a light compiler: they plan a query and end, so no code gets hot."""
     before = {name: os.environ.get(name) for name in _JVM_OPTIONS}
     for name, own in before.items():
         # The user's own options come last, so they win.
@@ -86,7 +86,7 @@ def short_lived_jvm() -> Iterator[None]:
 
 
 def end_jvm() -> None:
-    """Ends the JVM of a session that was stopped: its memory and its catalog's locks go with it."""
+    """End the JVM of a stopped session, which frees its memory and its catalog's locks."""
     from pyspark import SparkContext
 
     context: Any = SparkContext
@@ -120,19 +120,19 @@ def _launch(original: Any, conf: Any, log: Path | None, stdout_to_stderr: bool) 
 
 
 def _import_what_py4j_asks_for() -> None:
-    """While the JVM starts: numpy and pandas, which PySpark imports with its first list for it."""
+    """Import numpy and pandas while the JVM starts, as PySpark does with its first list for it."""
     with contextlib.suppress(ImportError):
         importlib.import_module("pyspark.testing.utils")
 
 
 def child_of(spark: Any) -> subprocess.Popen[bytes] | None:
-    """The process of the session's JVM; None where another process started it."""
+    """Return the process of the session's JVM; None where another process started it."""
     found: subprocess.Popen[bytes] | None = getattr(spark.sparkContext._gateway, "proc", None)
     return found
 
 
 def is_gone(spark: Any, error: BaseException | None = None) -> bool:
-    """Whether the JVM has ended. `error` is what a call to it has raised."""
+    """Whether the JVM has ended; `error` is what a call to it has raised."""
     jvm = child_of(spark)
     if jvm is None:
         return error is not None and lost_connection(error)
@@ -150,7 +150,7 @@ def lost_connection(error: BaseException) -> bool:
     while seen is not None:
         if isinstance(seen, ConnectionError):
             return True
-        # py4j tells of a lost answer in a plain Py4JError; what Java itself says has a trace.
+        # py4j reports a lost answer as a plain Py4JError; Java's own errors have a trace.
         is_plain = isinstance(seen, Py4JError) and not isinstance(seen, Py4JJavaError)
         if is_plain and "Trace:" not in str(seen):
             return True
@@ -159,7 +159,7 @@ def lost_connection(error: BaseException) -> bool:
 
 
 def quiet_when_gone(spark: Any) -> None:
-    """A JVM that dies breaks off what it says; PySpark and py4j would print a traceback each."""
+    """Suppress the tracebacks that PySpark and py4j print when the JVM dies during an answer."""
 
     def still_lives() -> bool:
         jvm = child_of(spark)
@@ -169,7 +169,7 @@ def quiet_when_gone(spark: Any) -> None:
                 jvm.wait(_ENDED_WITHIN_SECONDS)
         return not is_gone(spark)
 
-    # py4j tells it to the root of all loggers.
+    # py4j logs it to the root logger.
     logging.getLogger().addFilter(lambda record: record.msg != _PY4J_BROKEN or still_lives())
     server = getattr(spark.sparkContext, "_accumulatorServer", None)
     if server is None:
@@ -184,19 +184,19 @@ def quiet_when_gone(spark: Any) -> None:
 
 
 def has_stopped(spark: Any) -> bool:
-    """Whether Spark has ended inside its JVM, which still answers: no query can start in it."""
+    """Whether Spark has ended inside its living JVM, so that no query can start in it."""
     return bool(spark._jsc.sc().isStopped())
 
 
 def kill(spark: Any) -> None:
     jvm = child_of(spark)
-    if jvm is not None:  # else it is not our child, and ends when we do
+    if jvm is not None:  # else another process started it, and it ends with this one
         jvm.kill()
         jvm.wait()
 
 
 def end_words(spark: Any) -> str:
-    """How the JVM ended."""
+    """Return a sentence about the end of the JVM."""
     jvm = child_of(spark)
     status = None if jvm is None else jvm.poll()
     if status is None:
@@ -214,7 +214,7 @@ def end_words(spark: Any) -> str:
 
 
 def last_words(log: Path | None) -> str:
-    """What the JVM's log ends with: the line that tells of lacking memory, or the last one."""
+    """Return the end of the JVM's log: the line about missing memory, or else the last line."""
     if log is None:
         return ""
     try:

@@ -1,7 +1,7 @@
-"""A Kafka cluster, asked through the client that Spark's own connector brings.
+"""Asks a Kafka cluster with the client that Spark's own connector brings.
 
-The source's `kafka.*` options are used as they stand, so whatever lets Spark in
-(TLS, SASL, a token) lets this in, too.
+The client uses the source's `kafka.*` options unchanged, so it gets access wherever Spark does
+(TLS, SASL, a token).
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from floodmark.checkpoint.live_answers import Bounds
-from floodmark.connectors.kafka.group import HeldOffset, has_members
-from floodmark.connectors.kafka.live import SERVERS
+from floodmark.connectors.kafka.consumer_group import HeldOffset, has_members
+from floodmark.connectors.kafka.offset import SERVERS
 from floodmark.connectors.kafka.subscription import reads_committed
 from floodmark.errors import CannotRead
 
 _PREFIX = "kafka."
 _PATIENCE_MS = 10_000
-# Options of the consumer that an admin client does not know and would warn about.
+# Options of the consumer that an admin client does not know, and would warn about.
 _CONSUMER_ONLY = ("group.id", "enable.auto.commit", "auto.offset.reset")
 
 
 class Broker:
-    """Raises CannotRead where the cluster does not answer, or does not let us in."""
+    """Asks a cluster; raises CannotRead where it does not answer, or refuses access."""
 
     def __init__(
         self, spark: Any, client: Any, bootstrap: str = "", committed: bool = False
@@ -56,8 +56,8 @@ class Broker:
         self._client.close(self._spark._jvm.java.time.Duration.ofSeconds(2))
 
     def bounds(self, topics: Iterable[str]) -> dict[str, dict[int, Bounds]]:
-        """Of each topic that is there, by partition; where a source that reads committed records
-        alone stops is in `stable`.
+        """Return the bounds of each existing topic, by partition; `stable` is where a source that
+        reads only committed records stops.
         """
         partitions = self._partitions(list(topics))
         spec = self._spark._jvm.org.apache.kafka.clients.admin.OffsetSpec
@@ -115,7 +115,7 @@ class Broker:
         return {place: int(answer.get(key).offset()) for place, key in keys.items()}
 
     def members(self, group: str) -> list[str]:
-        """Who reads as this group now; none where there is no such group."""
+        """Return who reads as this group now; an empty list if there is no such group."""
         from py4j.protocol import Py4JJavaError
 
         wanted = self._spark._jvm.java.util.ArrayList()
@@ -130,7 +130,7 @@ class Broker:
         return [f"{one.clientId()} at {one.host()}" for one in found]
 
     def held(self, group: str) -> dict[tuple[str, int], HeldOffset]:
-        """What the group has committed."""
+        """Return what the group has committed."""
         from py4j.protocol import Py4JJavaError
 
         try:
@@ -166,7 +166,7 @@ class Broker:
 
 
 def _words(error: BaseException) -> str:
-    """The innermost cause in one line."""
+    """Return the innermost cause in one line."""
     found = getattr(error, "java_exception", None)
     if found is None:
         return str(error).splitlines()[0]

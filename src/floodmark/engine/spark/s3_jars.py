@@ -1,13 +1,14 @@
-"""The jars with which Spark reaches S3: Hadoop's client and the parts of Amazon's kit in use.
+"""Lists the jars with which Spark reaches S3: Hadoop's client, and parts of Amazon's SDK.
 
-Amazon's kit as one jar has 600 MB, these parts 16. Hadoop's client fits one release of Hadoop, so
-there is a list a line of Spark; `spark-hadoop-cloud` brings the checkpoint file manager for S3.
+Amazon's SDK as one jar has 600 MB; these parts have 16. Hadoop's client fits one release of
+Hadoop, so each line of Spark has a list. `spark-hadoop-cloud` brings the checkpoint file manager
+for S3.
 """
 
 from __future__ import annotations
 
 _HADOOP = {(4, 2): "3.5.0", (4, 3): "3.5.0"}
-# Not every registry has the newest; the class in it is the same since 4.1.
+# Not every registry has the newest release; its class is the same since 4.1.
 _CLOUD = {(4, 2): "4.1.2", (4, 3): "4.1.2"}
 _KIT = "2.35.4"
 LINES = tuple(_HADOOP)

@@ -1,4 +1,4 @@
-"""Objects of the JVM: Scala's collections as Python's, and fields that have no getter."""
+"""Reads objects of the JVM: Scala's collections as Python's, and fields without a getter."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def scala_map(value: Any) -> dict[str, str]:
 
 
 def jvm_field(owner: Any, name: str) -> Any:
-    """A private field of a JVM object; the writer has no getters."""
+    """Return a private field of a JVM object; the writer has no getters."""
     from py4j.protocol import Py4JJavaError
 
     kind = owner.getClass()

@@ -1,4 +1,4 @@
-"""The Spark session that a run uses: quiet, with the connectors that its pipelines need."""
+"""Builds the Spark session of a run: quiet, with the connectors that its pipelines need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from floodmark.engine.pipelines.pipeline import (
+from floodmark.checkpoint.conf_keys import JARS, MASTER
+from floodmark.engine.pipelines.decorator import (
     connectors_named,
     connectors_named_in,
     connectors_reached,
@@ -32,8 +33,8 @@ DELTA_CONF = {
 
 
 _set_by_code: set[str] = set()
-"""Settings that the code gave to the builder which started this process' Spark. They are settings
-of the whole Spark then, and every later session begins with them."""
+"""Settings that the code gave to the builder which started this process's Spark. They apply to
+the whole Spark, so every later session begins with them."""
 
 
 @dataclass(frozen=True)
@@ -42,19 +43,19 @@ class SessionOptions:
     needs: tuple[str, ...] = ()
     conf: Mapping[str, str] | None = None
     log: Path | None = None
-    """Where the JVM's log goes; None leaves it on stderr."""
+    """The file for the JVM's log; None leaves the log on stderr."""
     stdout_to_stderr: bool = False
-    """True where stdout belongs to a JSON document, and a console sink must not write there."""
+    """True where stdout belongs to a JSON document, so that a console sink must not write there."""
 
 
 def spark_version() -> str:
-    """Of the pyspark that would run, without starting it."""
+    """Return the version of the pyspark that would run, without starting it."""
     try:
         from pyspark import __version__
     except ImportError:
         raise WrongUse(
             "pyspark is not installed",
-            "Running a stream needs it; reading a checkpoint does not.",
+            "Running a stream needs pyspark; reading a checkpoint does not.",
             "Install it: pip install 'floodmark[spark]'",
         ) from None
     version: str = __version__
@@ -62,7 +63,7 @@ def spark_version() -> str:
 
 
 def running_session() -> Any:
-    """The session that this process already has, or None."""
+    """Return the session that this process already has, or None."""
     spark_version()
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -71,7 +72,7 @@ def running_session() -> Any:
 
 
 def build_session(options: SessionOptions) -> Any:
-    """A new session, in a JVM of its own."""
+    """Start a new session, in a JVM of its own."""
     version = spark_version()
     require_java(version)
     conf = settled_conf(options)
@@ -92,10 +93,10 @@ def for_own_sessions(
     log: Path | None,
     stdout_to_stderr: bool,
 ) -> Iterator[None]:
-    """While an application is loaded: a session that its code builds gets the run's settings too.
+    """While an application is loaded, give the run's settings to a session that its code builds.
 
-    What the code sets itself wins, as it does under spark-submit. `code` is the text of what
-    the file holds, where that is no plain Python.
+    The code's own settings win, as they do under spark-submit. `code` is the text of the file's
+    code, where the file is not plain Python.
     """
     spark_version()
     name = f"floodmark: {source.stem}"
@@ -112,7 +113,7 @@ def for_own_sessions(
 
 
 def forget_other_code(session: Any, keep: Mapping[str, str]) -> None:
-    """Takes from a session what another script has set for all of Spark: it is not this one's."""
+    """Remove the settings that another script has set for the whole Spark."""
     for key in _set_by_code - set(keep):
         if key.startswith("spark.sql.") and session.conf.isModifiable(key):
             session.conf.unset(key)
@@ -120,7 +121,7 @@ def forget_other_code(session: Any, keep: Mapping[str, str]) -> None:
 
 @contextlib.contextmanager
 def active_session(session: Any, before: Any) -> Iterator[None]:
-    """What the builder and `SparkSession.active()` give meanwhile; then `before` again."""
+    """Make a session the active one and the builder's meanwhile; then restore `before`."""
     from pyspark.sql import SparkSession
 
     names = ("_instantiatedSession", "_activeSession")
@@ -142,7 +143,7 @@ def active_session(session: Any, before: Any) -> Iterator[None]:
 
 
 def settled_conf(options: SessionOptions) -> dict[str, str]:
-    """What the session is started with: the connectors' jars too, and what they need."""
+    """Return the session's settings, with the connectors' jars and what these need."""
     remember_environment(os.environ)
     remember_all(options.conf or {})
     conf = dict(options.conf or {})
@@ -153,11 +154,11 @@ def settled_conf(options: SessionOptions) -> dict[str, str]:
         for key, value in DELTA_CONF.items():
             conf.setdefault(key, value)
     if jars:
-        own = conf.get("spark.jars")
-        conf["spark.jars"] = ",".join([*([own] if own else []), *(str(jar) for jar in jars)])
+        own = conf.get(JARS)
+        conf[JARS] = ",".join([*([own] if own else []), *(str(jar) for jar in jars)])
     conf.setdefault("spark.ui.showConsoleProgress", "false")
-    if conf.get("spark.master", "local").startswith("local"):
-        # Workers of this machine run this Python, not whichever python3 the PATH finds.
+    if conf.get(MASTER, "local").startswith("local"):
+        # Workers on this machine run this Python, not the first python3 of the PATH.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return conf
 
@@ -182,26 +183,25 @@ def _start(name: str, conf: Mapping[str, str], log: Path | None) -> Any:
 
 
 def require_settings(spark: Any, conf: Mapping[str, str]) -> None:
-    """Refuses where a session that the application built itself has other settings than asked."""
+    """Refuse a session of the application whose settings differ from the requested ones."""
     found = spark.sparkContext.getConf()
     for key, value in conf.items():
-        # spark.sql.* is set on the session before the query starts; Spark itself adds to others.
+        # spark.sql.* is set on the session before the query starts; Spark itself extends others.
         has = found.get(key) or ""
         added_to = key.endswith(("JavaOptions", ".jars"))
         if not (key.startswith("spark.sql.") or has == value or (added_to and value in has)):
             remember(key, has)
-            option = "--master" if key == "spark.master" else f"--conf {key}"
+            option = "--master" if key == MASTER else f"--conf {key}"
             raise WrongUse(
-                f"{option} says {value}, and the application's own session has "
+                f"{option} says {value}, but the application's own session has "
                 f"{has or 'no such setting'}",
-                "The application builds a SparkSession and sets it there, which wins.",
-                "Leave it out of the application's code, or use the session that the pipeline "
-                "is given.",
+                "The application builds a SparkSession and sets it there, and that setting wins.",
+                "Remove it from the application's code, or use the session that the pipeline gets.",
             )
 
 
 def end_session(spark: Any, by_force: bool = False) -> None:
-    """Stops Spark. By force where a batch holds it: its stop() would wait for that batch."""
+    """Stop Spark; by force where a batch holds it, as stop() would wait for that batch."""
     if by_force:
         kill(spark)
     elif not is_gone(spark):
@@ -209,12 +209,13 @@ def end_session(spark: Any, by_force: bool = False) -> None:
 
 
 def new_log(name: str) -> Path:
-    """A file for the JVM's log, kept by the caller if the run fails."""
+    """Make a file for the JVM's log, which the caller keeps if the run fails."""
     try:
         handle, path = tempfile.mkstemp(prefix=f"floodmark-{name}-", suffix=".log")
     except OSError as error:
         raise WrongUse(
-            f"no place for Spark's log: {error}", do="Name one: --spark-log FILE, or - for stderr."
+            f"cannot make Spark's log: {error}",
+            do="Name a file: --spark-log FILE, or -.",
         ) from None
     os.close(handle)
     return Path(path)
@@ -222,7 +223,7 @@ def new_log(name: str) -> Path:
 
 @contextlib.contextmanager
 def passing_log(name: str) -> Iterator[Path]:
-    """A file for the JVM's log, which stays where what it is for fails, and it says something."""
+    """Make a file for the JVM's log; it stays after an error, unless it is empty."""
     log = new_log(name)
     try:
         yield log
@@ -234,7 +235,7 @@ def passing_log(name: str) -> Iterator[Path]:
 
 
 def log_to(chosen: str | None, name: str) -> contextlib.AbstractContextManager[Path | None]:
-    """The file for Spark's log: the one that is named, none for `-`, else a passing one."""
+    """Return the file for Spark's log: the named one, none for `-`, else a temporary one."""
     if chosen is None:
         return passing_log(name)
     return contextlib.nullcontext(None if chosen == "-" else Path(chosen))
@@ -244,7 +245,7 @@ def log_to(chosen: str | None, name: str) -> contextlib.AbstractContextManager[P
 def some_session(
     needs: tuple[str, ...] = (), conf: Mapping[str, str] | None = None
 ) -> Iterator[Any]:
-    """The session that this process has, or a new one for as long as the `with`."""
+    """Yield the session that this process has, or a new one that ends with the `with`."""
     running = running_session()
     if running is not None:
         yield running

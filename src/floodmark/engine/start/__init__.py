@@ -1,1 +1,1 @@
-"""One query's start: judged, leased, started, noted."""
+"""Starts one query: judges it, takes the lease, starts it and writes a note."""

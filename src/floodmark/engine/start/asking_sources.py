@@ -18,7 +18,7 @@ from floodmark.errors import FileGone
 
 
 def positions(start: QueryToStart) -> dict[str, SourceOffset]:
-    """Where the next batch begins, source by source; nothing for a stream that starts over."""
+    """Return where the next batch begins, by source; empty for a stream that starts over."""
     checkpoint = start.saved.checkpoint
     if checkpoint is None or checkpoint.latest_batch is None:
         return {}
@@ -30,10 +30,10 @@ def positions(start: QueryToStart) -> dict[str, SourceOffset]:
 
 
 def _first(start: QueryToStart, planned: SourceOffset) -> SourceOffset:
-    """Where a source's first batch begins, which is in flight."""
+    """Return where a source's first batch begins, if that batch is in flight."""
     kind = about(planned)
     if kind.names_table:
-        return planned  # its table's snapshot: where the batch ends tells which
+        return planned  # the table's snapshot: the end of the batch names it
     nowhere = SourceOffset(planned.id, planned.kind, None, None)
     if not kind.begins_once:
         return nowhere
@@ -47,7 +47,7 @@ def _first(start: QueryToStart, planned: SourceOffset) -> SourceOffset:
 def ask_before_start(
     start: QueryToStart, begins: Mapping[str, SourceOffset], allowed: frozenset[str]
 ) -> LiveAnswers:
-    """What the real sources have; a source that does not answer is in `silent`."""
+    """Ask the real sources what they have; a source that does not answer is in `silent`."""
 
     def ask_kafka(
         options: Mapping[str, str], topics: Iterable[str]
@@ -71,7 +71,7 @@ def _to_ask(
     for known_as, source in start.sources:
         position = begins.get(known_as)
         if kind_named(source.kind).has_topics:
-            # A new stream has no offsets, and its topics can be missing all the same.
+            # A new stream has no offsets, but its topics can be missing.
             begin = position or SourceOffset(known_as, source.kind, None, None)
             position = SourceOffset(known_as, source.kind, begin.offset, begin.text)
         if position is None or (about(position).names_table and source.path is None):

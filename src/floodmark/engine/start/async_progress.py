@@ -1,7 +1,7 @@
-"""Spark's async progress tracking: the logs are written beside the batches, not between them.
+"""Sets Spark's async progress tracking, which writes the logs beside the batches.
 
-Spark takes it from few queries, and tells some of the others only with their first batch: so it is
-asked here, before the start.
+Spark supports it for few queries, and reports some of the others only with their first batch.
+This module checks the query before the start.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from floodmark.errors import WrongUse
 
 ENABLED = "asyncProgressTrackingEnabled"
 _INTERVAL = "asyncProgressTrackingCheckpointIntervalMs"
-# The names that Spark's own list has, as the writer's format says them.
+# The names in Spark's own list, as the writer's format has them.
 _SINKS = ("console", "foreach", "kafka", "memory", "noop")
 GIVES_UP = (
     "the logs are written every {} ms beside the batches. This gives up exactly-once: after a "
-    "crash all records since the last entry that was written are read and put out again, in "
-    "batches of other borders. Most batches leave no entry, so upgrade, rewind and replay know "
-    "only those that did; without --async-progress the query does not start here again"
+    "crash, Spark reads and writes all records since the last written entry again, in other "
+    "batches. Most batches leave no entry, so upgrade, rewind and replay know only the batches "
+    "that did. Without --async-progress the query will not start here again"
 )
 
 
 def refusal(query: Query) -> str | None:
-    """Why Spark would not run the query so; None where it would."""
+    """Return why Spark refuses async progress for the query; None where it accepts."""
     if query.tree.stateful:
         kinds = sorted({step.kind for step in query.tree.stateful})
         return f"The query keeps state ({', '.join(kinds)}), and its versions are the batches'."
     if query.sink not in _SINKS:
-        return f"Its sink is {query.sink or 'unknown'}; Spark takes {', '.join(_SINKS)}."
+        return f"Its sink is {query.sink or 'unknown'}; Spark supports {', '.join(_SINKS)}."
     if not query.trigger.startswith("ProcessingTime"):
         return (
-            "Its trigger is not one of processing time: it would end before the logs are written."
+            "Its trigger is not a processing time: the query would end before the logs are written."
         )
     return None
 
@@ -41,6 +41,6 @@ def with_async_progress(writer: Any, interval_ms: int) -> Any:
     why = refusal(read_query(writer))
     if why is not None:
         raise WrongUse(
-            "--async-progress: this query cannot have it", why, "Leave --async-progress out."
+            "--async-progress: this query does not support it", why, "Leave --async-progress out."
         )
     return writer.option(ENABLED, "true").option(_INTERVAL, str(interval_ms))

@@ -1,7 +1,7 @@
-"""Judges a query before it starts: what would hurt is refused with a reason, and nothing is made.
+"""Judges a query before it starts: refuses what would do harm, with a reason; makes nothing.
 
-The engine gathers what the rules of rules/start/ ask, and those rules of the other families that
-have a `check_start`. `--allow NAME` starts in spite of a rule.
+The engine gathers the facts for the rules of rules/start/, and for rules of other families that
+have a `check_start`. `--allow NAME` starts the query in spite of a rule.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ IN_USE = "checkpoint-in-use"
 
 
 def allowed_rules(names: Iterable[str]) -> frozenset[str]:
-    """The names that `--allow` gives, checked: a misspelt one would allow nothing."""
+    """Return the checked names of `--allow`: a misspelt name would allow nothing."""
     known = names_to_allow()
     found = set()
     for name in names:
@@ -41,14 +41,14 @@ def allowed_rules(names: Iterable[str]) -> frozenset[str]:
         if wanted is None:
             raise WrongUse(
                 f"--allow {name}: unknown name",
-                f"There are {list_of(sorted(set(known.values())))}.",
+                f"The names are {list_of(sorted(set(known.values())))}.",
             )
         found.add(wanted)
     return frozenset(found)
 
 
 def judge_start(start: QueryToStart, allowed: frozenset[str]) -> tuple[str, ...]:
-    """Refuses, or gives warnings: what was allowed, and what could not be looked at."""
+    """Judge a start: refuse it, or return warnings about what was allowed or not examined."""
     warnings: list[str] = []
     situation = _situation(start, allowed, warnings)
     findings = [found for check in start_checks() for found in check(situation)]
@@ -102,7 +102,7 @@ def _situation(start: QueryToStart, allowed: frozenset[str], warnings: list[str]
 def _gathered(
     gather: Callable[[], _Answer], otherwise: _Answer, what: str, warnings: list[str]
 ) -> _Answer:
-    """What storage or a server does not let us look at must not stop a restart."""
+    """Gather a fact; a storage or server that does not answer must not stop a restart."""
     from py4j.protocol import Py4JError
 
     try:
@@ -113,7 +113,7 @@ def _gathered(
 
 
 def _chosen_conf(start: QueryToStart) -> dict[str, str]:
-    """Of the keys that the checkpoint pins: a default that nobody chose contradicts nothing."""
+    """Return the chosen values of pinned keys: a default that nobody chose contradicts nothing."""
     checkpoint = start.saved.checkpoint
     if checkpoint is None:
         return {}
@@ -138,7 +138,7 @@ def _holder(start: QueryToStart) -> LeaseHolder | None:
 
 
 def _handed_over(start: QueryToStart) -> tuple[int, ...]:
-    """The versions at which Delta sources are to begin, by the start file of the checkpoint."""
+    """Return the versions where Delta sources begin, from the checkpoint's start file."""
     _, _, name = START_FILE.rpartition("/")
     if start.saved.resumes or name not in start.files.level(NOTES).files:
         return ()
@@ -147,7 +147,7 @@ def _handed_over(start: QueryToStart) -> tuple[int, ...]:
 
 
 def refuse(findings: Iterable[Finding], allowed: frozenset[str]) -> None:
-    """Raises where a finding is neither allowed nor mere advice."""
+    """Raise an error if a finding is neither allowed nor only advice."""
     left = [
         one for one in findings if one.rule not in allowed and one.severity is not Severity.ADVICE
     ]
@@ -155,7 +155,7 @@ def refuse(findings: Iterable[Finding], allowed: frozenset[str]) -> None:
         return
     first, *others = left
     more = [f"{other.what} ({other.rule})" for other in others]
-    why = first.why + ("\nAnd besides: " + "; ".join(more) + "." if more else "")
+    why = first.why + ("\nFurther reasons: " + "; ".join(more) + "." if more else "")
     names = list(dict.fromkeys(one.rule for one in left))
     options = " ".join(f"--allow {name}" for name in names)
     auto = f"with floodmark.auto: FLOODMARK_ALLOW={','.join(names)}"

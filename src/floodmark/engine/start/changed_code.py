@@ -1,6 +1,6 @@
-"""Code that changed since the last start: judged as `floodmark check` does, before it runs.
+"""Judges code that changed since the last start, as `floodmark check` does, before it runs.
 
-Unchanged code costs a look at the note of its last start and nothing more.
+For unchanged code this only reads the note of its last start.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outline import evaluating
 from floodmark.checkpoint.plan.tree import PlanTree
 from floodmark.checkpoint.start_note import LastStart, last_start
-from floodmark.engine.code.checking import compare
-from floodmark.engine.code.query import sql_conf
+from floodmark.engine.code.check import compare
+from floodmark.engine.code.query import source_folders, sql_conf
 from floodmark.engine.start.query_to_start import QueryToStart
 from floodmark.errors import FloodmarkError
 from floodmark.rules.finding import Finding, Severity
@@ -22,9 +22,10 @@ from floodmark.rules.registry import find_rule
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.differences import differences, untold
 from floodmark.rules.restarts.reason import Reason, Verdict
+from floodmark.rules.restarts.source_lists import other_list
 from floodmark.rules.restarts.verdict import judge_restart
+from floodmark.storage.last_start import acting_note
 from floodmark.storage.load import load
-from floodmark.storage.start_notes import acting_note
 
 _STOPPING = (Verdict.NEEDS_MIGRATION, Verdict.NEEDS_NEW_CHECKPOINT)
 _UNNOTED = "last-start-unknown"
@@ -51,7 +52,7 @@ def judge_code(start: QueryToStart) -> Iterator[Finding]:
 
 
 def code_findings(comparison: Comparison, location: str) -> Iterator[Finding]:
-    """What `check` says of the code, as findings: an error is what a start is refused for."""
+    """Return the verdicts of `check` as findings; a finding with an error refuses the start."""
     for reason in judge_restart(comparison).reasons:
         stops = _stops(reason)
         if stops or reason.verdict is Verdict.UNKNOWN or reason.silent:
@@ -65,7 +66,7 @@ def code_findings(comparison: Comparison, location: str) -> Iterator[Finding]:
 
 
 def _stops(reason: Reason) -> bool:
-    """What goes wrong without a warning is refused as well; not having been noted is not wrong."""
+    """Whether a reason refuses the start: silent changes do, a missing note does not."""
     if reason.verdict in _STOPPING:
         return True
     return reason.verdict is Verdict.UNKNOWN and reason.silent and reason.rule != _UNNOTED
@@ -78,17 +79,20 @@ def _is_unchanged(start: QueryToStart, checkpoint: Checkpoint) -> bool:
     query, redaction = start.query, note.redaction
     if note.spark_version != str(start.spark.version) or not _is_same(note.tree, query.tree):
         return False
+    kinds = [one.kind for one in query.sources]
+    if other_list(checkpoint, kinds, source_folders(start.writer)) is not None:
+        return False
     now = redaction.conf(sql_conf(start.spark))
     if any(note.conf.get(key) != now.get(key) for key in evaluating({**note.conf, **now})):
         return False
     is_untold = _keeps_own_state(start) or untold(note.tree, query.tree) is not None
     if is_untold and note.fingerprint != start.fingerprint:
-        return False  # variables of a state are in the code, and not in the plan
+        return False  # the variables of such a state are in the code, not in the plan
     return (
         [(one.kind, dict(one.options), one.schema_ddl) for one in note.sources]
         == [(one.kind, redaction.options(one.options), one.schema_ddl) for one in query.sources]
         and (note.sink, note.output_mode.lower()) == (query.sink, query.output_mode.lower())
-        and _sink_options(note) == _without_checkpoint(redaction.options(query.sink_options))
+        and _sink_options(note) == _without_checkpoint(redaction.options(query.sink_told))
     )
 
 

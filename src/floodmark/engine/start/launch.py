@@ -1,4 +1,4 @@
-"""One query's start: look, take the lease, start, note. The same for `run` and for `start()`."""
+"""Starts one query, for `run` and for `start()`: judge, take the lease, start, note."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from floodmark.checkpoint.conf_keys import CHECKPOINT_LOCATION
+from floodmark.checkpoint.conf_keys import CHECKPOINT_LOCATION, JARS
 from floodmark.checkpoint.layout import COMMITS, OFFSETS
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.relative_path import RelativePath
@@ -19,7 +19,12 @@ from floodmark.engine.code.query import is_remote_writer, read_query, require_wr
 from floodmark.engine.run.failure import sentence_of
 from floodmark.engine.run.stopping import runs
 from floodmark.engine.sinks.exactly_once import told_to_sinks
-from floodmark.engine.spark.hadoop import checkpoint_files, qualified
+from floodmark.engine.spark.hadoop import (
+    checkpoint_files,
+    is_of_storage,
+    qualified,
+    storage_error,
+)
 from floodmark.engine.start.before_start import IN_USE, allowed_rules, judge_start
 from floodmark.engine.start.lease import Lease, NoLease, take
 from floodmark.engine.start.notes import SourceNote, StartNote, write_note
@@ -39,7 +44,7 @@ _CONNECTOR_JAR = re.compile(
 
 @dataclass(frozen=True)
 class CodeOrigin:
-    """Which code a query comes from."""
+    """Says which code a query comes from."""
 
     pipeline: str
     application: str | None = None
@@ -49,14 +54,14 @@ class CodeOrigin:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A query that was looked at and may start."""
+    """A query that was judged and may start."""
 
     writer: Any
     starting: QueryToStart
     origin: CodeOrigin
     warnings: tuple[str, ...]
     takes_over: bool = False
-    """Also from a run that lives: it was allowed by name."""
+    """True where the user also allowed to take over from a living run."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ class Launched:
     query: Any
     """PySpark's StreamingQuery."""
     starting: QueryToStart
-    """As it was found before the start."""
+    """The query and its checkpoint before the start."""
     lease: Lease | NoLease
     warnings: tuple[str, ...]
 
@@ -76,9 +81,9 @@ def start(
     name: str | None = None,
     allow: Iterable[str] = (),
 ) -> Any:
-    """In place of `writer.start()`: looks first, then starts; gives PySpark's StreamingQuery.
+    """Start a query instead of `writer.start()`, after a check; return PySpark's StreamingQuery.
 
-    The checkpoint is set for you. `allow` names what to start in spite of.
+    This sets the checkpoint for you. `allow` names the rules in spite of which the query starts.
     """
     if is_remote_writer(writer):
         from floodmark.engine.start.remote import start_remote  # few use it
@@ -101,7 +106,7 @@ def say_to_caller(words: str) -> None:
 
 
 def fingerprint_of(path: str | None) -> str | None:
-    """SHA-256 of the file that the code comes from."""
+    """Return the SHA-256 of the code's file."""
     import hashlib
 
     try:
@@ -111,7 +116,7 @@ def fingerprint_of(path: str | None) -> str | None:
 
 
 def prepare(writer: Any, checkpoint: str, origin: CodeOrigin, allowed: frozenset[str]) -> Prepared:
-    """Looks, and refuses with a reason. Nothing is made."""
+    """Judge the query, and refuse it with a reason; make nothing."""
     allowed = allowed_rules(allowed)
     spark = writer._spark
     location = qualified(spark, checkpoint)
@@ -137,9 +142,9 @@ def begin(
     name: str | None = None,
     starts: Callable[[Any], Any] = lambda writer: writer.start(),
 ) -> Launched:
-    """Starts; a start that fails leaves no half-made checkpoint.
+    """Start the query; a failed start leaves no half-made checkpoint.
 
-    `name` is for a query that has none. `starts` gives the writer's StreamingQuery.
+    `name` is for a query without a name. `starts` starts a writer and returns its StreamingQuery.
     """
     starting, origin, warnings = prepared.starting, prepared.origin, prepared.warnings
     spark, files = starting.spark, starting.files
@@ -168,19 +173,20 @@ def take_lease(
     try:
         return take(files, pipeline, _jvm_process(spark), force), ()
     except CannotRead as error:
-        # Spark itself may still be able to write: a side file never stops a stream.
+        # Spark itself may still be able to write: an extra file never stops a stream.
         words = "no lease is held, so a second run on this checkpoint would not be refused"
         return NoLease(), (f"{words}: {error.what}",)
 
 
 def _stop_superseded(query: Any, pipeline: str) -> None:
-    """Another run has the checkpoint now; `run` says so itself, an application has only this."""
+    """Stop a query whose checkpoint another run has; an application sees only this message."""
     say_to_caller(f"{pipeline}: another run has taken over its checkpoint; this one is stopped")
     with contextlib.suppress(Exception):  # the JVM may be gone with the query
         query.stop()
 
 
 def _start(writer: Any, location: str, name: str | None, starts: Callable[[Any], Any]) -> Any:
+    from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import AnalysisException, PySparkException
 
     writer = writer.option(CHECKPOINT_LOCATION, location)
@@ -192,14 +198,16 @@ def _start(writer: Any, location: str, name: str | None, starts: Callable[[Any],
         raise WrongUse("Spark refuses the query", sentence_of(error)) from error
     except PySparkException as error:
         raise WrongUse("Spark cannot start the query", sentence_of(error)) from error
-    except Exception as error:
-        if type(error).__module__.startswith("py4j"):
-            raise WrongUse("Spark cannot start the query", sentence_of(error)) from error
-        raise
+    except Py4JJavaError as error:
+        if is_of_storage(writer._spark, error.java_exception):
+            raise storage_error(location, error.java_exception) from error
+        raise WrongUse("Spark cannot start the query", sentence_of(error)) from error
+    except Py4JError as error:
+        raise WrongUse("Spark cannot start the query", sentence_of(error)) from error
 
 
 def _clear_first_write(starting: QueryToStart) -> None:
-    """What a driver left that was killed while it wrote its very first log entry.
+    """Remove files of a driver that was killed while it wrote its very first log entry.
 
     Spark never reads these files, and since 4.1 refuses to begin beside them.
     """
@@ -212,13 +220,19 @@ def _clear_first_write(starting: QueryToStart) -> None:
 
 
 def remove_half_made(starting: QueryToStart) -> None:
-    """What a first start left behind before it planned any batch."""
-    spark = starting.spark
-    if starting.saved.exists or starting.files.level("offsets").files:
-        return
-    path = spark._jvm.org.apache.hadoop.fs.Path(starting.location)
-    conf = spark._jsparkSession.sessionState().newHadoopConf()
-    path.getFileSystem(conf).delete(path, True)
+    """Remove what a first start left behind before it planned any batch.
+
+    The error to show is the start's own, so a refusal by storage here is ignored.
+    """
+    from py4j.protocol import Py4JError
+
+    with contextlib.suppress(FloodmarkError, Py4JError, ConnectionError):
+        if starting.saved.exists or starting.files.level("offsets").files:
+            return
+        spark = starting.spark
+        path = spark._jvm.org.apache.hadoop.fs.Path(starting.location)
+        conf = spark._jsparkSession.sessionState().newHadoopConf()
+        path.getFileSystem(conf).delete(path, True)
 
 
 def _is_active(query: Any) -> bool:
@@ -226,12 +240,12 @@ def _is_active(query: Any) -> bool:
 
     try:
         return runs(query)
-    except (Py4JError, OSError):  # the JVM is gone, and the query with it
+    except (Py4JError, OSError):  # the JVM has ended, and the query with it
         return False
 
 
 def _jvm_process(spark: Any) -> Process:
-    # ProcessHandle would say it plainly, but Spark 3.5 still runs on Java 8.
+    # ProcessHandle would return it directly, but Spark 3.5 still runs on Java 8.
     name = str(spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getName())
     return process(int(name.partition("@")[0]))
 
@@ -263,7 +277,7 @@ def _note(starting: QueryToStart, origin: CodeOrigin, started: Any) -> StartNote
             for source in query.sources
         ),
         query.sink,
-        redaction.options(query.sink_options),
+        redaction.options(query.sink_told),
         query.output_mode,
         query.trigger,
         query.schema_json,
@@ -277,7 +291,7 @@ def _note(starting: QueryToStart, origin: CodeOrigin, started: Any) -> StartNote
 
 
 def next_batch(checkpoint: Checkpoint | None) -> int:
-    """The first batch that this start runs."""
+    """Return the first batch that this start runs."""
     if checkpoint is None or checkpoint.latest_batch is None:
         return 0
     in_flight = checkpoint.in_flight_batch
@@ -285,7 +299,7 @@ def next_batch(checkpoint: Checkpoint | None) -> int:
 
 
 def connector_versions(spark: Any) -> dict[str, str]:
-    """By the names of the jars that were added to the session."""
-    jars = str(spark.sparkContext.getConf().get("spark.jars", ""))
+    """Return the connectors' versions, from the names of the jars added to the session."""
+    jars = str(spark.sparkContext.getConf().get(JARS, ""))
     found = (_CONNECTOR_JAR.search(jar) for jar in jars.split(","))
     return {match["connector"]: match["version"] for match in found if match}

@@ -1,10 +1,10 @@
 """Takes, renews and releases the lease of a checkpoint: one run at a time, each with a number.
 
 Spark has no lock of its own: two applications on one checkpoint corrupt each other
-quietly until one of them dies. A lease never stops a restart: a run that was killed
-leaves it behind, and the next one sees that its processes are gone, or that its beat
-stands still, and takes the next number. A run that was only paused finds the higher
-number when it comes back, and stops (see storage/lease_files.py for the files).
+silently until one of them dies. A lease never stops a restart. A killed run leaves its lease
+behind; the next run sees that its processes are gone, or that its beat has stopped, and takes
+the next number. A run that was only paused finds the higher number when it continues, and
+stops (storage/lease_files.py describes the files).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TRIES = 5
 
 
 def live_holder(files: Files, pause: Callable[[float], Any] = time.sleep) -> Holder | None:
-    """Who uses the checkpoint now; waits a little where that is not plain at once."""
+    """Return the run that uses the checkpoint now; wait a little where that is unclear."""
     holder = read_holder(files)
     if holder is None or _found_gone.get(holder.run) == holder.beat:
         return None
@@ -50,7 +50,7 @@ def live_holder(files: Files, pause: Callable[[float], Any] = time.sleep) -> Hol
     if holder.run in _held:
         return holder if _held[holder.run].active() else None
     if _is_of_this_process(holder):
-        return None  # all that this process holds is in _held
+        return None  # _held has all leases of this process
     found = living(files, holder, pause)
     if found is None:
         _found_gone[holder.run] = holder.beat
@@ -58,7 +58,7 @@ def live_holder(files: Files, pause: Callable[[float], Any] = time.sleep) -> Hol
 
 
 def _is_of_this_process(holder: Holder) -> bool:
-    """A lease or claim that a full disk kept, or that could be taken only half."""
+    """Whether a lease or claim is a remainder of this process: a full disk can leave one."""
     me = this_process()
     return (
         me.started is not None
@@ -78,7 +78,7 @@ class Lease:
         self.active = active
         self._when_lost: Callable[[], Any] = lambda: None
         self.lost = False
-        """Another run has taken the checkpoint over."""
+        """True after another run has taken over the checkpoint."""
         self._thread = threading.Thread(target=self._renew, name="floodmark-lease", daemon=True)
 
     @property
@@ -98,7 +98,7 @@ class Lease:
             if not self.active():
                 self.release()
                 return
-            # Storage that does not answer for once is no reason to stop a query.
+            # One failed answer of the storage is no reason to stop a query.
             with contextlib.suppress(FloodmarkError, OSError):
                 self.beat()
             if self.lost:
@@ -115,24 +115,24 @@ class Lease:
             self._files.write(PATH, render(self._holder))
 
     def superseded(self) -> bool:
-        """Asks the storage, once it is so it stays so."""
+        """Whether another run took over, according to the storage; the answer never goes back."""
         if not self.lost:
             epochs = claimed_epochs(self._files)
             self.lost = bool(epochs and epochs[-1] > self.epoch) or self._replaced()
         return self.lost
 
     def _replaced(self) -> bool:
-        """A lease of another run; one with a lower number is a paused run's last, late beat."""
+        """Whether the lease is another run's; a lower number is only a paused run's late beat."""
         now = read_lease(self._files)
         return now is not None and now.run != self.run and not 0 < now.epoch < self.epoch
 
     def require(self) -> None:
-        """Refuses where another run has taken the checkpoint over."""
+        """Raise an error if another run has taken over the checkpoint."""
         if self.superseded():
             raise superseded(self._holder.pipeline, self._files.root)
 
     def hold(self, active: Callable[[], bool], when_lost: Callable[[], Any] | None = None) -> None:
-        """Renews from now on, for as long as `active` says."""
+        """Renew the lease from now on, for as long as `active` returns true."""
         self.active = active
         self._when_lost = when_lost or (lambda: None)
         self._thread.start()
@@ -143,11 +143,11 @@ class Lease:
                 return
             self._ended.set()
             _held.pop(self.run, None)
-            # A full or read-only disk may keep the files: to this process the run is over.
+            # A full or read-only disk may keep the files: for this process the run has ended.
             leave_behind(self.run)
             with contextlib.suppress(FloodmarkError, OSError):
                 if not self.superseded():
-                    self._files.delete([PATH])  # first: it needs no room, and makes some
+                    self._files.delete([PATH])  # first: it needs no space, and frees some
                     self._files.write(
                         claim_path(self.epoch),
                         render(replace(self._holder, ended=True)),
@@ -155,7 +155,7 @@ class Lease:
 
 
 class NoLease:
-    """In place of a lease where its file cannot be written."""
+    """Replaces a lease where its file cannot be written."""
 
     lost = False
 
@@ -174,8 +174,8 @@ class NoLease:
 def superseded(pipeline: str, location: str) -> Superseded:
     return Superseded(
         f"pipeline {pipeline}: another run has taken over {location}",
-        "This one had not answered for a while and was taken for dead, or the other one was "
-        "started with --allow checkpoint-in-use. It writes nothing more.",
+        "This run had not answered for a while and looked dead, or the other run was "
+        "started with --allow checkpoint-in-use. This run writes nothing more.",
         "Leave the other run alone, or stop it and start this one again.",
     )
 
@@ -184,20 +184,20 @@ _held: dict[str, Lease] = {}
 _leases: dict[str, Lease] = {}
 _left_behind: set[str] = set()
 _found_gone: dict[str, int] = {}
-"""Runs that were found dead, each with the beat that it had then."""
+"""Runs that were found dead, each with its beat at that time."""
 
 
 def leave_behind(run: str) -> None:
-    """A run of this very process that is over, though its lease may still be there.
+    """Remember a run of this process as ended, though its lease may still exist.
 
-    Its JVM died, or the storage took no change. The process is the same to the system, so
-    nothing else tells that this lease is over.
+    Its JVM died, or the storage accepted no change. Its process is still alive, so nothing else
+    shows that this lease has ended.
     """
     _left_behind.add(run)
 
 
 def held_lease(run: str | None) -> Lease | None:
-    """The lease that a run of this very process took, though it may have ended since."""
+    """Return the lease that a run of this process took, even if it has ended since."""
     return _leases.get(run) if run else None
 
 
@@ -208,9 +208,9 @@ def take(
     force: bool = False,
     run: str | None = None,
 ) -> Lease:
-    """Holds the checkpoint, or refuses: looking and taking are one step by the claim's number.
+    """Take the checkpoint, or refuse: the claim's number makes this one step.
 
-    `force` takes it from a run that lives; that run is superseded, and stops.
+    `force` takes it from a living run; that run is superseded, and stops.
     """
     run = run or str(uuid.uuid4())
     for _ in range(_TRIES):
@@ -222,16 +222,16 @@ def take(
         epoch = epochs[-1] + 1 if epochs else 1
         chain = last.chain if last and last.chain else uuid.uuid4().hex
         holder = new_holder(run, pipeline, jvm, epoch, chain, int(time.time() * 1000))
-        # Another run may take the same number in this moment: one of the two is told so.
+        # Another run may claim the same number at this moment: only one of the two succeeds.
         if not files.create(claim_path(epoch), render(holder)):
             continue
         if claimed_epochs(files)[-1:] == [epoch]:
             return _taken(files, holder, epochs)
-        # Others went by while this one looked, and cleared the number away: start over.
+        # Other runs came and went during the look, and removed the number: start over.
         files.delete([claim_path(epoch)])
     raise InUse(
-        f"{files.root}: other runs take it at the same time",
-        f"{_TRIES} times in a row another run was quicker.",
+        f"{files.root}: other runs are taking it at the same time",
+        f"Another run was faster {_TRIES} times in a row.",
         "Start one run only.",
     )
 
@@ -240,7 +240,7 @@ def _taken(files: WritableFiles, holder: Holder, earlier: list[int]) -> Lease:
     lease = Lease(files, holder, lambda: True)
     files.write(PATH, render(holder))
     _held[holder.run] = _leases[holder.run] = lease
-    # Only lower numbers: the highest is what tells a paused run that it is over.
+    # Remove only lower numbers: the highest one shows a paused run that it has ended.
     files.delete(claim_path(epoch) for epoch in earlier)
     return lease
 
@@ -248,8 +248,8 @@ def _taken(files: WritableFiles, holder: Holder, earlier: list[int]) -> Lease:
 def in_use(location: str, holder: Holder) -> InUse:
     return InUse(
         f"{location} is in use by {holder.words}",
-        "Two queries on one checkpoint write each other's batches until one of them fails; "
-        "Spark itself does not notice in time.",
+        "Two queries on one checkpoint overwrite each other's batches until one of them fails; "
+        "Spark itself notices this too late.",
         "Stop that run first (SIGTERM lets it finish its batch), or give this one a "
         "checkpoint of its own.",
     )
@@ -260,5 +260,5 @@ def _forget_parents_leases() -> None:
     _leases.clear()
 
 
-# A forked child holds nothing of what its parent does.
+# A forked child does not hold its parent's leases.
 os.register_at_fork(after_in_child=_forget_parents_leases)

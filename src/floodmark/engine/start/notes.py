@@ -1,7 +1,7 @@
-"""`_floodmark/starts/<n>.json`: what each start of a query ran with.
+"""Writes `_floodmark/starts/<n>.json`: what each start of a query ran with.
 
-Spark keeps neither code nor plan nor sink in a checkpoint; later judgements read
-them here. Spark ignores the folder.
+Spark stores neither code nor plan nor sink in a checkpoint; later judgements read them from
+these notes. Spark ignores the folder.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import KIND, packed_tree
 from floodmark.redaction import Redaction
 from floodmark.storage.files import WritableFiles
-from floodmark.storage.start_notes import note_numbers
+from floodmark.storage.last_start import note_numbers
 from floodmark.wire import dumps
 
 KEPT = 100
@@ -35,7 +35,7 @@ class SourceNote:
 
 @dataclass(frozen=True)
 class StartNote:
-    """One start. Options, settings and parameters stand here as `redaction` gives them."""
+    """One start; its options, settings and parameters are as `redaction` returns them."""
 
     pipeline: str
     application: str | None
@@ -58,11 +58,11 @@ class StartNote:
     host: str
     pid: int
     tree: dict[str, object] | str
-    """The whole plan, so that later code can be compared with this; texts in it are hashed."""
+    """The whole plan, with which later code can be compared; its texts are hashed."""
     next_batch: int | None = None
     """The first batch that this start ran."""
     salt: str = ""
-    """What the digests of hidden values were made with."""
+    """The salt of the digests of hidden values."""
     remote_plan: str | None = None
     """A digest of the query as a client of Spark Connect sends it; such a start has no tree."""
     started_ms: int = field(default_factory=lambda: int(time.time() * 1000))
@@ -71,7 +71,7 @@ class StartNote:
 
 
 def write_note(files: WritableFiles, note: StartNote) -> str:
-    """Adds the note; the oldest ones go once there are many."""
+    """Write the note, and remove the oldest ones where there are many."""
     return add_note(files, dumps(note).encode())
 
 
@@ -84,7 +84,7 @@ def add_note(files: WritableFiles, note: bytes) -> str:
 
 
 def note_of(outline: Outline, application: str, next_batch: int, redaction: Redaction) -> bytes:
-    """The note of a start that has not been: a change has made a checkpoint for this code."""
+    """Return the note of a start that did not happen: a change made a checkpoint for this code."""
     note = StartNote(
         "application",
         application,

@@ -1,4 +1,4 @@
-"""Progress lines of a query that `floodmark.start` has started: its caller does other things."""
+"""Writes progress lines of a query that `floodmark.start` started, in the background."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from floodmark.checkpoint.layout import NOTES
+from floodmark.checkpoint.layout import NOTES, PROGRESS
 from floodmark.engine.run.progress import ProgressFile, ProgressReader
 from floodmark.storage.local import LocalFiles
 
@@ -17,15 +17,15 @@ _POLL_SECONDS = 1.0
 
 
 def keep_progress(name: str, query: Any, location: str, warn: Callable[[str], None]) -> None:
-    """One line a batch in the checkpoint, until the query ends; on a local disk alone.
+    """Write one line for each batch, until the query ends; only on a local disk.
 
-    Spark keeps the last hundred reports, so that a look a second misses none but of the
-    shortest batches.
+    Spark keeps the last hundred reports, so reading them every second misses only reports of very
+    short batches.
     """
     if not location.startswith("file:"):
         return
     place = LocalFiles(location, "/" + location[len("file:") :].lstrip("/"))
-    lines = ProgressFile(Path(NOTES, "progress.jsonl"), warn, place)
+    lines = ProgressFile(Path(NOTES, PROGRESS), warn, place)
     reader = ProgressReader(name, query)
 
     def watch() -> None:
@@ -33,7 +33,7 @@ def keep_progress(name: str, query: Any, location: str, warn: Callable[[str], No
             active = True
             while active:
                 time.sleep(_POLL_SECONDS)
-                active = bool(query.isActive)  # before the reports: the last ones are read, too
+                active = bool(query.isActive)  # read before the reports, so that none is missed
                 for batch in reader.new():
                     lines.add(batch)
         lines.close()

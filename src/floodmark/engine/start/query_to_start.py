@@ -1,4 +1,4 @@
-"""A query that is about to start, with the checkpoint that it goes on from."""
+"""Describes a query that is about to start, and the checkpoint from which it goes on."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ class QueryToStart:
     spark: Any
     pipeline: str
     location: str
-    """The checkpoint with its scheme, as Spark resolves it."""
+    """The checkpoint's URL with its scheme, as Spark resolves it."""
     files: WritableFiles
     saved: Saved
     query: Query
     writer: Any = None
     fingerprint: str | None = None
-    """Of the file that the code comes from."""
+    """The digest of the file that the code comes from."""
     file: str | None = None
-    """That file, for commands that can be pasted."""
+    """The path of that file, for commands that the user can paste."""
 
     @property
     def sources(self) -> Iterator[tuple[str, Source]]:
-        """The query's sources, each with the id that the checkpoint knows it by."""
+        """Yield the query's sources, each with its id in the checkpoint."""
         checkpoint = self.saved.checkpoint
         latest = None if checkpoint is None else checkpoint.offset_log_version
         for index, source in enumerate(self.query.sources):

@@ -1,7 +1,7 @@
-"""`floodmark.start` for a session of Spark Connect: what can be done without a JVM beside it.
+"""Implements `floodmark.start` for a session of Spark Connect, which has no JVM in this process.
 
-The checkpoint is read and its lease held by this process, over fsspec; the server's JVM is never
-asked for files. The query's plan stays on the server: a changed one is refused, not judged.
+This process reads the checkpoint and holds its lease with fsspec; it never asks the server's JVM
+for files. The query's plan stays on the server: a changed plan is refused, not judged.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from floodmark.checkpoint.conf_keys import (
     CHECKPOINT_LOCATION,
     CHECKPOINT_OPTION,
     FILE_MANAGER_CLASS,
+    MASTER,
 )
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import last_start
@@ -38,14 +39,14 @@ from floodmark.rules.registry import start_checks
 from floodmark.rules.start_inputs.situation import LeaseHolder, Situation, StartingSource
 from floodmark.secret_text import redacted
 from floodmark.storage.files import WritableFiles, open_files
+from floodmark.storage.last_start import acting_note
 from floodmark.storage.machine.process import host_name, this_process
-from floodmark.storage.start_notes import acting_note
 
 _HERE = {"localhost", "127.0.0.1", "::1", ""}
 
 
 def start_remote(writer: Any, checkpoint: str, name: str | None, allow: frozenset[str]) -> Any:
-    """Looks, takes the lease, starts, notes; gives Spark Connect's StreamingQuery."""
+    """Judge, take the lease, start and note a query; return Spark Connect's StreamingQuery."""
     allowed = allowed_rules(allow)
     spark = writer._session
     query = RemoteQuery(writer)
@@ -72,7 +73,7 @@ def start_remote(writer: Any, checkpoint: str, name: str | None, allow: frozense
 
 
 def _location(spark: Any, checkpoint: str) -> str:
-    """With its scheme: the client and the server have to mean one place."""
+    """Return the location with its scheme, so that client and server mean the same place."""
     if "://" in checkpoint:
         return checkpoint
     if checkpoint.startswith("file:"):
@@ -80,9 +81,9 @@ def _location(spark: Any, checkpoint: str) -> str:
     host = str(getattr(spark.client, "host", ""))
     if host not in _HERE:
         raise WrongUse(
-            f"{checkpoint} lies on the disk of {host}, which this process does not see",
-            "The look before a start, the lease and the notes need the checkpoint's files.",
-            "Name a place that both see, such as s3a://BUCKET/FOLDER.",
+            f"{checkpoint} is on the disk of {host}, which this process does not see",
+            "The check before a start, the lease and the notes need the checkpoint's files.",
+            "Name a location that both see, such as s3a://BUCKET/FOLDER.",
         )
     return f"file://{Path(checkpoint).expanduser().absolute()}"
 
@@ -104,7 +105,7 @@ def _situation(
     return Situation(
         pipeline,
         location,
-        _setting(spark, "spark.master") or "local",
+        _setting(spark, MASTER) or "local",
         saved.checkpoint,
         saved.stateful,
         tuple(
@@ -121,7 +122,7 @@ def _situation(
 
 
 def _changes(files: WritableFiles, saved: Saved, query: RemoteQuery) -> tuple[str, ...]:
-    """What differs from the start that made the state; nothing where no note tells."""
+    """Return the differences from the start that made the state; empty where there is no note."""
     checkpoint = saved.checkpoint
     if checkpoint is None or not saved.resumes:
         return ()
@@ -130,20 +131,20 @@ def _changes(files: WritableFiles, saved: Saved, query: RemoteQuery) -> tuple[st
     if noted is None or last is None or noted.get("remote_plan") == query.digest:
         return ()
     if noted.get("remote_plan") is None:
-        return ("the last start was not one of Spark Connect",)
+        return ("the last start did not use Spark Connect",)
     found = []
     before, now = [one.kind for one in last.sources], [one.kind for one in query.sources]
     if before != now:
-        found.append(f"it reads {', '.join(now)}, and read {', '.join(before)}")
+        found.append(f"it reads {', '.join(now)}; the last start read {', '.join(before)}")
     if last.output_mode.lower() != query.output_mode.lower():
-        found.append(f"its output mode is {query.output_mode}, and was {last.output_mode}")
+        found.append(f"its output mode is {query.output_mode}; before it was {last.output_mode}")
     if not found and not saved.stateful:
-        return ()  # Spark takes any plan over the same sources
+        return ()  # Spark accepts any plan over the same sources
     return tuple(found) or ("another plan",)
 
 
 def _judge(situation: Situation, allowed: frozenset[str]) -> tuple[str, ...]:
-    """Refuses, or gives what is to be said."""
+    """Refuse the start, or return its warnings."""
     findings = [found for check in start_checks() for found in check(situation)]
     if IN_USE in allowed:
         findings = [one for one in findings if one.rule != IN_USE]
@@ -163,12 +164,12 @@ def _setting(spark: Any, key: str) -> str | None:
 
 
 def _chosen(spark: Any) -> dict[str, str]:
-    """What the session sets, without defaults; nothing where the client cannot ask (3.5)."""
+    """Return the session's settings without defaults; empty in Spark 3.5, which has no list."""
     return dict(getattr(spark.conf, "getAll", {}))
 
 
 def _lease(files: WritableFiles, pipeline: str, force: bool) -> Lease | NoLease:
-    """It names this process alone: the server's is not known here."""
+    """Take a lease that names only this process: the server's process is unknown here."""
     try:
         return take(files, pipeline, None, force)
     except CannotRead as error:
@@ -192,15 +193,16 @@ def _started(writer: Any, location: str, name: str | None) -> Any:
 
 
 def _remove_half_made(files: WritableFiles, saved: Saved) -> None:
-    """What a first start left behind before it planned any batch."""
-    if not saved.exists and not files.level("offsets").files:
-        files.delete(RelativePath(file.path) for file in files.list().files)
+    """Remove what a first start left behind before it planned any batch, if storage allows it."""
+    with contextlib.suppress(FloodmarkError):
+        if not saved.exists and not files.level("offsets").files:
+            files.delete(RelativePath(file.path) for file in files.list().files)
 
 
 def _runs(query: Any) -> bool:
     try:
         return bool(query.isActive) or bool(query.status["isTriggerActive"])
-    except Exception:  # the server is gone, or has forgotten the query
+    except Exception:  # the server has ended, or has forgotten the query
         return False
 
 

@@ -1,7 +1,7 @@
-"""What a writer of Spark Connect is about to start, read from the message that it will send.
+"""Reads what a writer of Spark Connect is about to start, from the message that it will send.
 
 The message has the query as the code wrote it, before any analysis: sources with their options,
-the sink, and a plan that two starts can be compared by.
+the sink, and a plan with which two starts can be compared.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TRIGGERS = (
 
 
 class RemoteQuery:
-    """A client's view of its query."""
+    """A query as its client sees it."""
 
     def __init__(self, writer: Any) -> None:
         from pyspark.sql.connect import proto
@@ -44,7 +44,7 @@ class RemoteQuery:
 
     @property
     def sink_options(self) -> dict[str, str]:
-        """Keys in lower case, as the JVM's writer holds them."""
+        """Return the sink's options; keys are in lower case, as in the JVM's writer."""
         found = {str(key).lower(): str(value) for key, value in self._message.options.items()}
         return {**found, "path": self._message.path} if self._message.path else found
 
@@ -59,12 +59,12 @@ class RemoteQuery:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """In the order of the plan, which is that of their offsets."""
+        """Return the sources in the order of the plan, which is the order of their offsets."""
         return tuple(_source(one) for one in _reads(self._message.input) if one.is_streaming)
 
     @property
     def digest(self) -> str:
-        """Equal for equal code: without the numbers that a session counts its plans by."""
+        """Return a digest that is equal for equal code: without a session's numbers of plans."""
         plain = type(self._message)()
         plain.CopyFrom(self._message)
         _forget_numbers(plain.input)
@@ -77,7 +77,7 @@ class RemoteQuery:
 
 
 def _messages(message: Any) -> Iterator[Any]:
-    """A message and all in it, depth first."""
+    """Yield a message and all messages in it, depth first."""
     yield message
     for _, value in message.ListFields():
         if _is_message(value):

@@ -13,10 +13,10 @@ from floodmark.storage.load import load_listed
 
 @dataclass(frozen=True)
 class Saved:
-    """A checkpoint that a start goes on from; `checkpoint` is None where it starts over."""
+    """The checkpoint of a start; `checkpoint` is None where the query starts over."""
 
     exists: bool
-    """The folder is there with something in it."""
+    """True where the folder exists and is not empty."""
     checkpoint: Checkpoint | None
     stateful: bool
 

@@ -1,1 +1,1 @@
-"""State on executors: read as a DataFrame, rewritten for other code."""
+"""Reads and rewrites state on Spark's executors, and builds the plans of `migrate`."""

@@ -39,18 +39,18 @@ _FORMATS = ("parquet", "json", "csv", "orc")
 class Bootstrap:
     app: str
     tables: Mapping[str, str]
-    """`operator` or `operator/store` → a table or a file."""
+    """A table or a file for each `operator` or `operator/store`."""
     start: str | None
     settings: Mapping[str, str]
     scratch: str | None
     conf: Mapping[str, str] = field(default_factory=dict)
     script: ScriptOptions = field(default_factory=ScriptOptions)
     by_place: frozenset[str] | None = None
-    """Of `key` and `value`, those whose fields are taken by their place where their names are
-    others; None for a table whose columns have the state's names."""
+    """The names, `key` or `value`, whose fields may be taken by position where their names differ;
+    None for a table whose columns have the state's names."""
 
     def options(self, redaction: Redaction) -> dict[str, object]:
-        """What the plan says of the request; equal for a request that is repeated."""
+        """Return the request for the plan; a repeated request gives the same."""
         return {
             "app": self.app,
             "state": {name: redacted(table) for name, table in self.tables.items()},
@@ -74,7 +74,7 @@ def bootstrap_plan(
     stack: contextlib.ExitStack,
     begin: Callable[[Drawing], FirstBatch] | None = None,
 ) -> Bootstrapped:
-    """`begin` says where the sources begin; without it the start file does, or the code."""
+    """Plan a first checkpoint; `begin` gives the sources' positions, by default the code does."""
     for table in asked.tables.values():
         _require_there(table, asked.conf)
     start = read_start(Path(asked.start)) if asked.start is not None else None
@@ -83,7 +83,7 @@ def bootstrap_plan(
     if not found.drawn.operators:
         raise NoAnswer(
             f"{asked.app} keeps no state",
-            "Only aggregations, joins, deduplication and the like do.",
+            "Only operators such as aggregations, joins and deduplication keep state.",
             "Start it without bootstrap.",
         )
     first = _first_batch(found, start) if begin is None else begin(found)
@@ -112,7 +112,7 @@ def _first_batch(found: Drawing, start: Start | None) -> FirstBatch:
 
 
 def _require_there(table: str, conf: Mapping[str, str]) -> None:
-    """Whether a file is there shows before Spark has started; a table's name does not."""
+    """Refuse a file that does not exist, before Spark starts; a table cannot be checked here."""
     path = local_path(table)
     if path is None or not _is_file(table) or _may_be_elsewhere(table, conf):
         return
@@ -125,7 +125,7 @@ def _require_there(table: str, conf: Mapping[str, str]) -> None:
 
 
 def _may_be_elsewhere(table: str, conf: Mapping[str, str]) -> bool:
-    """A path without a scheme is where Hadoop's settings say, if there are any."""
+    """Whether Hadoop's settings, if there are any, may place a path without a scheme elsewhere."""
     if table.startswith("file:"):
         return False
     said = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
@@ -135,14 +135,14 @@ def _may_be_elsewhere(table: str, conf: Mapping[str, str]) -> bool:
 
 
 def _is_pattern(path: str) -> bool:
-    # Spark's patterns have more signs than Python's: what has any of them is Spark's to find.
+    # Spark's patterns have more signs than Python's, so Spark looks for a path with any of them.
     return any(sign in path for sign in "*?[{")
 
 
 def kafka_beginnings(
     sources: Sequence[tuple[str, SourceOutline]], start: Start
 ) -> dict[str, Mapping[str, Mapping[str, int]]]:
-    """Where each Kafka source begins: its folder below sources/, and its offsets."""
+    """Return each Kafka source's folder below sources/, and the offsets where it begins."""
     said: dict[str, Mapping[str, int]] = {}
     for one in start.sources:
         if isinstance(one, KafkaStart):
@@ -179,9 +179,9 @@ def _matching(pattern: str, topics: Iterable[str]) -> tuple[str, ...]:
         return tuple(topic for topic in topics if re.fullmatch(pattern, topic))
     except re.error as error:
         raise WrongUse(
-            f"subscribePattern {pattern}: not understood here ({error})",
-            "Java's patterns have signs that Python's lack.",
-            "For the bootstrap, name the topics by subscribe.",
+            f"subscribePattern {pattern}: Python does not understand it ({error})",
+            "Java's patterns have signs that Python does not know.",
+            "For the bootstrap, use subscribe to name the topics.",
         ) from None
 
 
@@ -190,8 +190,8 @@ def _require_numbers(offsets: Mapping[str, Mapping[str, int]], origin: str) -> N
         for partition, offset in partitions.items():
             if offset < 0:
                 raise WrongUse(
-                    f"{origin}: {topic}, partition {partition}: {offset} is no place in it",
-                    "-2 and -1 are asked for when a stream starts; a checkpoint holds numbers.",
+                    f"{origin}: {topic}, partition {partition}: {offset} is not a position",
+                    "-2 and -1 are resolved when a stream starts; a checkpoint needs real offsets.",
                     "Give the offset after the last record that is in the state.",
                 )
 
@@ -200,7 +200,7 @@ def _delta_notes(start: Start) -> tuple[str, ...]:
     if not any(isinstance(one, DeltaStart) for one in start.sources):
         return ()
     return (
-        "Where a Delta source begins is its own option: give `run` the same --start "
+        "A Delta source's own option says where it begins: give `run` the same --start "
         f"{start.origin} until its first batch is done.",
     )
 
@@ -213,7 +213,7 @@ def _place(name: str, drawn: Drawn) -> tuple[int, str]:
         raise WrongUse(
             f"--state {name}=…: there is no such operator",
             f"The code has {known}.",
-            "Name one of them: --state NUMBER=TABLE.",
+            "Name one of these operators: --state NUMBER=TABLE.",
         )
     readings = {(one.family or one.folder): one for one in kept.readings}
     store = family_of(store, readings)
@@ -221,9 +221,9 @@ def _place(name: str, drawn: Drawn) -> tuple[int, str]:
         store = next(iter(readings))
     if store not in readings:
         raise WrongUse(
-            f"--state {name}=…: which rows of {kept.operator.words} are meant?",
+            f"--state {name}=…: it names no store of {kept.operator.words}",
             f"There are {', '.join(f'{number}/{one}' for one in variables(readings))}.",
-            f"Say it: --state {number}/NAME=TABLE.",
+            f"Name one: --state {number}/NAME=TABLE.",
         )
     require_given(f"--state {name}=…", drawn, kept.operator.number, store, TO_BEGIN)
     return kept.operator.number, store
@@ -249,7 +249,7 @@ def _ending(table: str) -> str:
 
 
 def _is_file(table: str) -> bool:
-    # delta.`/data/totals` is a table, by Spark's own way of writing it.
+    # delta.`/data/totals` is a table, in Spark's own notation.
     return "`" not in table and (_ending(table) in _FORMATS or "/" in table)
 
 
@@ -270,9 +270,9 @@ def _frame(spark: Any, table: str) -> Any:
 
 
 def _as_rows(frame: Any, part: Part, where: str) -> Any:
-    """Columns named as the key's and the value's, or `key` and `value` themselves.
+    """Return rows from columns named as in the state, or from `key` and `value` themselves.
 
-    `floodmark state --export` tells partitions besides, which may be others now.
+    `floodmark state --export` also writes partitions, which may be different now.
     """
     from pyspark.sql import functions
 
@@ -284,9 +284,9 @@ def _as_rows(frame: Any, part: Part, where: str) -> Any:
     other = [name for name in frame.columns if name not in wanted]
     if missing or other:
         raise NotCarried(
-            f"{where}: it has the columns {', '.join(frame.columns)}",
+            f"{where}: its columns are {', '.join(frame.columns)}",
             f"The state's key is {ddl(distinct(key))}, its value {ddl(distinct(value))}.",
-            "Name the columns so, and leave out all others.",
+            "Use exactly these column names.",
         )
     return frame.select(
         functions.struct(*[functions.col(f"`{one}`") for one in _names(key)]).alias("key"),
@@ -298,9 +298,9 @@ def _as_rows(frame: Any, part: Part, where: str) -> Any:
 
 
 def _by_place(frame: Any, part: Part, ordered: frozenset[str]) -> Any:
-    """Rows of `key` and `value`, whose fields are named otherwise, in their order.
+    """Return rows of `key` and `value` whose fields have other names, in the fields' order.
 
-    What is not `ordered` is an object of a class, whose fields are told by their names alone.
+    A column that is not `ordered` is an object of a class: only names identify its fields.
     """
     from pyspark.sql import functions
 
@@ -313,8 +313,8 @@ def _by_place(frame: Any, part: Part, ordered: frozenset[str]) -> Any:
         if not same and len(held) > 1 and column not in ordered:
             raise NotCarried(
                 f"the old state's {column} is an object with the fields {', '.join(sorted(held))}",
-                f"The new state's {column} is {ddl(distinct(schema))}. Java keeps no order of "
-                "an object's fields, so which one is which is not known.",
+                f"The new state's {column} is {ddl(distinct(schema))}. Java keeps no order "
+                "of an object's fields, so Floodmark cannot match them.",
                 "Give a function that puts them in the order of the new state: --with FILE.py, "
                 f"with def state(key, value): return key, (value['{held[0]}'], …)",
             )

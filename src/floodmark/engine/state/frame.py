@@ -1,7 +1,7 @@
-"""State of any size as a DataFrame: one task a partition, read by the same codec.
+"""Reads state of any size as a DataFrame: one task for each partition, with the same codec.
 
-The work is the executors': each opens the checkpoint's storage itself and decodes its own
-partition, so nothing but the plan passes through the driver.
+The executors do the work: each opens the checkpoint's storage itself and decodes its own
+partition. Only the plan passes through the driver.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ def state_frame(
     storage: Mapping[str, Any] | None = None,
     as_given: bool = False,
 ) -> DataFrame:
-    """The rows of (partition, key, value) that `open_state` gives, spread over the cluster.
+    """Return the rows of (partition, key, value) that `open_state` gives, spread over the cluster.
 
-    `as_given`: as functions take them, a list's elements in one row.
+    `as_given`: return rows as functions take them, with a list's elements in one row.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
     options = dict(storage or {})
     files = open_files(location, options)
     view = open_state(files, load(files), operator, store, batch, schema)
-    # The batch is settled here: a running query must not move it between two tasks.
+    # Choose the batch here: a running query must not change it between two tasks.
     asked = (operator, view.store, view.batch, schema)
     rows = view.arrow_schema
     if as_given:
@@ -72,7 +72,7 @@ def _given(reading: Reading, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def reshaped_frame(frame: DataFrame, part: Part, where: str) -> DataFrame:
-    """Rows of a key and a value in the columns that a part's recipe makes of them."""
+    """Apply a part's recipe to rows of a key and a value."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     schema, recipe = part.reading.schema, part.recipe

@@ -1,7 +1,6 @@
-"""Rows that a function or a table of the user's gives: fitted, merged, written aside, looked at.
+"""Fits, merges, stores and checks rows that a user's function or table gives.
 
-Spark does the work. Nothing goes into a new checkpoint before all of what was given has been
-looked at.
+Spark does the work. Floodmark checks all rows before any of them goes into a new checkpoint.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from floodmark.state.rows.types import (
 )
 from floodmark.state.rows.widening import widens
 from floodmark.state.shapes.operators import Reading, Shape
+from floodmark.statestore.rewrite.new_state import Given
 from floodmark.statestore.rewrite.target import Part
-from floodmark.statestore.rewrite.writing import Given
 from floodmark.storage.files import Files, open_files
 
 if TYPE_CHECKING:
@@ -38,19 +37,19 @@ if TYPE_CHECKING:
 _SHOWN = 5
 PARTITION = "_partition"
 Merge = Mapping[str, str] | Callable[[Any, Any], Any]
-"""How rows of one key become one: a table of columns, or a function."""
+"""The way in which rows with the same key become one: a rule for each column, or a function."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """Rows on their way into the new state."""
+    """Rows that will become the new state."""
 
     frame: Any
     part: Part
     partitions: int
     where: str
     before: Any | None = None
-    """The old rows, where there are any."""
+    """The old rows, if there are any."""
     old: Reading | None = None
     merge: Merge | None = None
     accept: frozenset[str] = frozenset()
@@ -75,12 +74,12 @@ def call(function: Callable[[Any], Any], frame: Any, where: str) -> Any:
         raise WrongUse(
             f"{where}: Spark refuses what the function does",
             str(error),
-            "Mend the function; nothing was written.",
+            "Correct the function; nothing was written.",
         ) from error
     except Exception as error:
         raise WrongUse(
             f"{where} fails: {type(error).__name__}: {error}",
-            do="Mend the function; nothing was written.",
+            do="Correct the function; nothing was written.",
         ) from error
     if not hasattr(result, "schema") or not hasattr(result, "select"):
         raise WrongUse(
@@ -91,7 +90,7 @@ def call(function: Callable[[Any], Any], frame: Any, where: str) -> Any:
 
 
 def fitted(made: Made) -> Any:
-    """The frame with just the columns and types of the new state; refuses any others."""
+    """Return the frame with exactly the new state's columns and types; refuse other columns."""
     from pyspark.sql import functions
 
     if sorted(made.frame.columns) != ["key", "value"]:
@@ -115,7 +114,7 @@ def _fields(made: Made, name: str, wanted: Struct) -> list[Any]:
     if not isinstance(kind, StructType):
         raise NotCarried(
             f"{made.where}: {name} is {kind.simpleString()}, not a struct",
-            f"The new code's is a struct of {ddl(distinct(wanted))}.",
+            f"The new code's column is a struct of {ddl(distinct(wanted))}.",
             f"Wrap it: F.struct(…).alias('{name}').",
         )
     found, wanted = distinct(parse_struct(kind.json())), distinct(wanted)
@@ -123,8 +122,8 @@ def _fields(made: Made, name: str, wanted: Struct) -> list[Any]:
     if {one.name for one in kept} - set(found.names) or set(found.names) - set(wanted.names):
         raise NotCarried(
             f"{made.where}: {name} has the columns {', '.join(found.names) or 'none'}",
-            f"The new code's are {ddl(wanted)}.",
-            "Give just these; `--skeleton` shows them.",
+            f"The new code's columns are {ddl(wanted)}.",
+            "Give exactly these; `--skeleton` shows them.",
         )
     columns = []
     for one in kept:
@@ -146,7 +145,7 @@ def is_void(kind: DataType) -> bool:
 
 
 def _loose(kind: DataType) -> DataType:
-    """The type with nulls allowed everywhere: Spark casts to no other."""
+    """Return the type with nulls allowed everywhere, the only form to which Spark casts."""
     from dataclasses import replace
 
     if isinstance(kind, Struct):
@@ -165,7 +164,7 @@ def _spark_type(kind: DataType) -> str:
 
 
 def spool(spark: Any, made: Made, place: str) -> Any:
-    """Writes the rows aside, by their new partitions, and gives them back as they were written."""
+    """Store the rows by their new partitions, and return them as they were stored."""
     from pyspark.sql import functions
 
     rows = fitted(made)
@@ -175,7 +174,7 @@ def spool(spark: Any, made: Made, place: str) -> Any:
     elif made.merge is not None:
         rows = _merged(rows, made, made.merge)
     rows = rows.withColumn(PARTITION, _partition(made))
-    # Times must keep their microseconds, as the state has them.
+    # Times must keep their microseconds, as in the state.
     spark.conf.set(PARQUET_TIMES, "TIMESTAMP_MICROS")
     writer = rows.repartition(made.partitions, functions.col(PARTITION)).write.partitionBy(
         PARTITION
@@ -203,8 +202,8 @@ def _merged(rows: Any, made: Made, merge: Mapping[str, str]) -> Any:
     missing = [name for name in names if name not in merge]
     if missing:
         raise NotCarried(
-            f"{made.where}: merge says nothing of {', '.join(missing)}",
-            "Rows of one key become one row, in all of its columns.",
+            f"{made.where}: merge has no rule for {', '.join(missing)}",
+            "Rows with the same key become one row, in all of its columns.",
             f"Add {', '.join(f'{name!r}: …' for name in missing)} to merge: one of "
             f"{', '.join(known)}.",
         )
@@ -217,7 +216,7 @@ def _merged(rows: Any, made: Made, merge: Mapping[str, str]) -> Any:
 
 
 def _partition(made: Made) -> Any:
-    """Spark's own hash of the columns that the query groups by."""
+    """Return the partition: Spark's own hash of the columns that the query groups by."""
     from pyspark.sql import functions
 
     from floodmark.state.keys.grouping import grouping_of
@@ -230,7 +229,7 @@ def _partition(made: Made) -> Any:
 
 
 def check_rows(made: Made, rows: Any) -> int:
-    """Looks at all of what was given; shows the first rows that are wrong."""
+    """Check all rows, show the first wrong ones, and return the number of rows."""
     rows = rows.drop(PARTITION)
     for name, struct in (("key", made.key), ("value", made.value)):
         for one in distinct(struct).fields:
@@ -250,7 +249,7 @@ def _column(part: str, name: str) -> Any:
 
 
 def _wrong_nulls(column: Any, kind: DataType, nullable: bool) -> Any | None:
-    """True of a row that has a null where none may be, at any depth; None where all may be."""
+    """Return a condition for rows with a forbidden null at any depth; None if all may be null."""
     from pyspark.sql import functions
 
     found = [] if nullable else [column.isNull()]
@@ -299,8 +298,8 @@ def _refuse_dropped(made: Made, rows: Any) -> None:
     if count != old:
         raise NotCarried(
             f"{made.where}: {old} rows became {count}",
-            "The key is another one, so nobody can tell merged rows from lost ones.",
-            f"If it is right: --accept {DROPPED_KEYS}.",
+            "The key has changed, so Floodmark cannot distinguish merged rows from lost rows.",
+            f"If the result is right: --accept {DROPPED_KEYS}.",
         )
 
 
@@ -312,17 +311,18 @@ def _refuse(made: Made, wrong: Any, what: str, accept: str = "") -> None:
     first = [str(row.asDict(recursive=True)) for row in wrong.limit(_SHOWN).collect()]
     if not first:
         return
+    count = wrong.count()
     raise NotCarried(
-        f"{made.where}: {what}, in {wrong.count()} rows",
+        f"{made.where}: {what}, in {count:,} row{'' if count == 1 else 's'}",
         "The first are:\n" + "\n".join(first),
-        f"If you intend it: --accept {accept}."
+        f"If this is what you want: --accept {accept}."
         if accept
-        else "Nothing was written. Mend the rows.",
+        else "Nothing was written. Correct the rows.",
     )
 
 
 def rows_of(places: Mapping[tuple[int, str], str], operator: int) -> Given:
-    """The rows that were written aside for one operator, read back for its writer."""
+    """Return a function that reads the stored rows of one operator for its writer."""
 
     def rows(part: Part, partition: int) -> Rows:
         files = open_files(places[operator, part.name])

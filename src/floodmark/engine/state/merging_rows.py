@@ -1,7 +1,7 @@
-"""Rows of keys that became one, merged by a function of the user's, which Spark calls.
+"""Merges rows whose keys became equal, with a user's function that Spark calls.
 
-The function is given a key and the values that it has now, in no order, and gives one value.
-What it gives is looked at where it is made: Spark itself turns a wrong type into a null.
+The function gets a key and its values, in no order, and returns one value. The result is checked
+where it is made, as Spark itself turns a wrong type into a null.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Failed = Callable[[Exception], "NotCarried | None"]
 def merged_by_function(
     rows: Any, function: Callable[[Any, Any], Any], where: str
 ) -> tuple[Any, Failed]:
-    """The frame with one row a key, and what an error of Spark's says of the function."""
+    """Return the frame with one row for each key, and a reader of Spark's error messages."""
     from pyspark.sql import functions
 
     kind = rows.schema["value"].dataType
@@ -33,8 +33,8 @@ def merged_by_function(
             return None
         return NotCarried(
             f"{where}: merge {lines[-1].partition(_MARK)[2].strip()}",
-            f"It is given a key and a list of values, and gives one value: {kind.simpleString()}.",
-            "Nothing was written. Mend the function.",
+            f"It gets a key and a list of values, and returns one value: {kind.simpleString()}.",
+            "Nothing was written. Correct the function.",
         )
 
     return found, failed

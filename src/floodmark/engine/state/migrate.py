@@ -16,6 +16,7 @@ from floodmark.changes.matching.fields import ColumnOptions
 from floodmark.changes.matching.operators import MatchOptions
 from floodmark.changes.matching.shapes import OperatorShape
 from floodmark.changes.plan import Plan
+from floodmark.changes.plan.steps import RewriteState
 from floodmark.changes.planners.migrate import (
     Drawn,
     Kept,
@@ -26,14 +27,13 @@ from floodmark.changes.planners.migrate import (
 )
 from floodmark.changes.planners.state_layout import StateLayout
 from floodmark.changes.state_rewriter import StateRewriter
-from floodmark.changes.steps import RewriteState
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.plan.tree import Expression, PlanTree, hidden_expression
 from floodmark.checkpoint.source_kinds import with_code_kinds
 from floodmark.checkpoint.start_note import LastStart, last_start
 from floodmark.diagnosis.held import held_operators, seen_files, seen_windows
 from floodmark.engine.app.options import ScriptOptions
-from floodmark.engine.code.checking import (
+from floodmark.engine.code.check import (
     described_code,
     old_code,
 )
@@ -43,22 +43,23 @@ from floodmark.engine.start.notes import note_of
 from floodmark.engine.state.frame import reshaped_frame, state_frame
 from floodmark.engine.state.made_rows import Made, call, check_rows, fitted, rows_of, spool
 from floodmark.engine.state.migration_file import MigrationCode, load_migration, read_migration
-from floodmark.engine.state.rewriting import SparkRewriter
-from floodmark.engine.state.source_change import (
+from floodmark.engine.state.new_code_sources import (
     SourceRequest,
-    read_starts,
     settled,
     source_change,
     told_sources,
 )
+from floodmark.engine.state.spark_rewriter import SparkRewriter
+from floodmark.engine.state.start_option import read_starts
 from floodmark.errors import NoAnswer, NotCarried, WrongUse
 from floodmark.redaction import Redaction
-from floodmark.rules.restarts.carrying import KEYS, unaccounted
 from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.not_carried import KEYS, unaccounted
+from floodmark.rules.restarts.source_lists import seen_by_place
 from floodmark.state.shapes.operators import Reading, Shape
 from floodmark.statestore.open import open_state
 from floodmark.statestore.rewrite.target import Part, StateTarget
-from floodmark.storage.start_notes import acting_note
+from floodmark.storage.last_start import acting_note
 
 _UNNOTED = "last-start-unknown"
 
@@ -72,19 +73,19 @@ class MigrateOptions:
     merge: Mapping[str, str]
     accept: frozenset[str]
     conf: Mapping[str, str]
-    """What the new checkpoint pins otherwise than the old."""
+    """Settings for the new checkpoint that replace those that the old one pins."""
     settings: Mapping[str, str]
     scratch: str | None
     session: Mapping[str, str] = field(default_factory=dict)
     """Settings of the Spark session."""
     on_spark: bool = False
-    """The executors rewrite, and not this process."""
+    """True where the executors rewrite the state, and not this process."""
 
     script: ScriptOptions = field(default_factory=ScriptOptions)
     old_ref: str | None = None
     layout: StateLayout = field(default_factory=StateLayout)
     start: tuple[str, ...] = ()
-    """Where sources that are new begin, as SOURCE=WHERE."""
+    """The positions where new sources begin, as SOURCE=WHERE."""
 
     def code(self, *checkpoints: str) -> ApplicationCode:
         return ApplicationCode(
@@ -92,7 +93,7 @@ class MigrateOptions:
         )
 
     def options(self, redaction: Redaction) -> dict[str, object]:
-        """What the plan says of the request; equal for a request that is repeated."""
+        """Return the request for the plan; a repeated request gives the same."""
         return {
             "app": self.app,
             "with": self.with_file,
@@ -127,16 +128,16 @@ class MigrationPlan:
         self.rewriter.check(step, places)
 
     def plan(self, origin: Origin, stack: contextlib.ExitStack) -> Plan:
-        """What a function of the user's makes is made, and looked at, before anything else."""
+        """Plan the migration; rows of a user's function are made and checked first."""
         asked = self.asked
         if asked.with_file:
-            read_migration(asked.with_file)  # one that is missing shows before Spark has started
+            read_migration(asked.with_file)  # reports a missing file before Spark starts
         bare = old_operators(origin, self.request, None)
-        # How many partitions there are does not show in a schema: they are spread afterwards.
+        # A schema does not depend on the number of partitions: the rows are spread afterwards.
         layout = {k: v for k, v in asked.layout.conf.items() if k != SHUFFLE_PARTITIONS}
         conf = {**pinned(origin.checkpoint, bare), **asked.conf, **layout}
         noted = last_start(acting_note(origin.files, origin.checkpoint.committed_batch))
-        # The same each time that this change is planned, and that of the note it compares with.
+        # The redaction is the same each time, and that of the note with which the plan compares.
         redaction = noted.redaction if noted else Redaction.about(f"{origin.location} {self.new}")
         found = stack.enter_context(drawing(asked.code(self.new, origin.location), conf, redaction))
         last = noted
@@ -170,7 +171,7 @@ class MigrationPlan:
         if asked.on_spark:
             self.rewriter = SparkRewriter(spark=found.spark, storage=self.carrying.storage)
         code = load_migration(asked.with_file, found.drawn) if asked.with_file else None
-        request = _match_wish(asked, code)
+        request = _match_options(asked, code)
         _refuse_unaccounted(comparison, asked, request)
         options = {**asked.options(redaction), "with": code.digest if code else None}
         note = _note(origin, asked, found, self.request, redaction)
@@ -200,7 +201,7 @@ class MigrationPlan:
                     continue
                 made = self._made(origin, found, code, goal, part)
                 if not self.carrying.execute:
-                    fitted(made)  # the columns, at least, before anybody says --execute
+                    fitted(made)  # check at least the columns before anybody gives --execute
                     continue
                 place = f"{scratch}/{goal.operator}-{part.name}"
                 check_rows(made, spool(found.spark, made, place))
@@ -212,8 +213,8 @@ class MigrationPlan:
     ) -> Made:
         if goal.from_operator is None or part.source is None:
             raise WrongUse(
-                f"{code.path}: operator {goal.operator} is new: it has no old rows",
-                "A function makes new rows of old ones.",
+                f"{code.path}: operator {goal.operator} is new, so it has no old rows",
+                "A function makes new rows from old ones.",
                 "Leave the function out: the operator starts empty.",
             )
         before = state_frame(
@@ -239,34 +240,34 @@ class MigrationPlan:
 def _refuse_unaccounted(
     comparison: Comparison, asked: MigrateOptions, request: MatchOptions
 ) -> None:
-    """What `check` would not say yes to, and no matching of columns settles either."""
+    """Refuse changes that `check` does not allow, and that no matching of columns resolves."""
     for one in unaccounted(comparison, asked.told.renames, bool(request.given)):
         if one.rule not in asked.accept:
             raise NotCarried(
                 f"{one.what} ({one.where})",
-                "The state holds what the old code made. Carried as it is, it would mean "
-                "something else to the new code, and nobody would say so.",
+                "The old code made this state. The new code would read it with another meaning, "
+                "without any error.",
                 _way_out(one.rule),
             )
 
 
 def _way_out(rule: str) -> str:
-    accepted = f"If the state may be carried as it is: --accept {rule}."
+    accepted = f"If the state may stay as it is: --accept {rule}."
     if rule == _UNNOTED:
         return f"Give the code that made the checkpoint: --old OLD.py. {accepted}"
     if rule == KEYS:
-        return f"--with MIGRATION.py makes new keys of the old ones. {accepted}"
+        return f"--with MIGRATION.py makes new keys from the old ones. {accepted}"
     empty = "`floodmark upgrade CP NEW --without-state`"
     return f"{accepted} Otherwise begin with an empty state: {empty}."
 
 
-def _match_wish(asked: MigrateOptions, code: MigrationCode | None) -> MatchOptions:
+def _match_options(asked: MigrateOptions, code: MigrationCode | None) -> MatchOptions:
     if code is None:
         return MatchOptions(asked.told, asked.accept, asked.merge)
     if code.merges and (asked.merge or code.table):
         raise WrongUse(
-            f"{code.path}: merge is a function, and a table besides",
-            "Both would say how keys that become one are merged.",
+            f"{code.path}: merge is a function, and --merge gives rules as well",
+            "Both say how rows whose keys become equal are merged.",
             "Leave out --merge, or the function.",
         )
     return MatchOptions(
@@ -285,7 +286,7 @@ def _old_reading(origin: Origin, goal: StateTarget, part: Part) -> Reading:
 
 
 def compared(origin: Origin, found: Drawing, last: LastStart | None) -> Comparison:
-    """Old checkpoint and new code, as `check` brings them together."""
+    """Compare the old checkpoint and the new code, as `check` does."""
     checkpoint = origin.checkpoint
     held = held_operators(origin.files, checkpoint)
     known = last is not None and last.tree is not None
@@ -294,14 +295,14 @@ def compared(origin: Origin, found: Drawing, last: LastStart | None) -> Comparis
         held,
         found.outline,
         last,
-        seen=seen_files(origin.files, checkpoint),
+        seen=seen_by_place(checkpoint, seen_files(origin.files, checkpoint), found.folders),
         windows={} if known else seen_windows(origin.files, checkpoint, held),
         tables=read_tables(found.spark, found.sources, last),
     )
 
 
 def over_sources(drawn: Drawn, tree: PlanTree) -> Drawn:
-    """The new code's functions over the sources that stay, to be compared with the old ones."""
+    """Return the new code's functions for the sources that stay, to compare them with the old."""
     functions = aggregations(tree)
     mine = [one for one in drawn.operators if one.operator.functions is not None]
     if len(functions) != len(mine):
@@ -311,7 +312,7 @@ def over_sources(drawn: Drawn, tree: PlanTree) -> Drawn:
 
 
 def hidden(drawn: Drawn, salt: str) -> Drawn:
-    """The new code's functions as a note keeps them: texts are compared by their hashes."""
+    """Return the new code's functions as a note stores them, with texts replaced by hashes."""
 
     return _with_functions(
         drawn, lambda one: tuple(hidden_expression(f, salt) for f in one.functions or ())
@@ -341,7 +342,7 @@ def _note(
     request: UpgradeOptions,
     redaction: Redaction,
 ) -> bytes | None:
-    """What the new checkpoint was made from: `check NEW` and the next change ask for it."""
+    """Return a note of the code for the new checkpoint; `check NEW` and the next change read it."""
     number = choose_resume_point(origin.checkpoint, request).number
     return None if number is None else note_of(found.outline, asked.app, number, redaction)
 
@@ -362,7 +363,7 @@ def old_operators(
 def _pins(
     origin: Origin, found: Drawing, old: tuple[Kept, ...], other_sources: bool
 ) -> dict[str, str]:
-    """A query that kept no state may not have pinned its partitions: one that does must."""
+    """Return the pinned partitions; a query without state may not have pinned them before."""
     if not old and not found.drawn.operators and not other_sources:
         raise NoAnswer(
             f"{origin.location} has no state, and the new code keeps none",
@@ -378,19 +379,19 @@ def _pins(
 def drawn_beside(
     origin: Origin, code: ApplicationCode, conf: Mapping[str, str]
 ) -> tuple[tuple[Kept, ...], Drawn]:
-    """Old operators and new ones, for a skeleton."""
+    """Return the old operators and the new ones, for a skeleton."""
     old = old_operators(origin, UpgradeOptions(), None)
     with drawing(code, {**pinned(origin.checkpoint, old), **conf}) as found:
         return old, found.drawn
 
 
 def scratch_place(found: Drawing, scratch: str | None, stack: contextlib.ExitStack) -> str:
-    """A folder that executors write to and this process reads from."""
+    """Return a folder that executors write and this process reads."""
     if scratch is not None:
         return scratch.rstrip("/")
     if not str(found.spark.sparkContext.master).startswith("local"):
         raise WrongUse(
-            "the rows need a place that every executor reaches",
+            "the rows need a folder that every executor reaches",
             f"Spark runs on {found.spark.sparkContext.master}, not on this machine.",
             "Name a folder of shared storage: --scratch URL",
         )

@@ -1,8 +1,8 @@
-"""`--with MIGRATION.py`: the user's functions over the rows of state.
+"""Loads `--with MIGRATION.py`: the user's functions for the rows of state.
 
-A function gets the old rows as a DataFrame of `key` and `value`, as `floodmark state`
-shows them, and gives those of the new code; a list's elements stand in one array. `merge`
-says how rows of keys that become one are one: a table of columns, or a function.
+A function gets the old rows as a DataFrame of `key` and `value`, as `floodmark state` shows
+them, and returns the rows of the new code; a list's elements are in one array. `merge` says how
+rows whose keys become equal are merged: a rule for each column, or a function.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class MigrationCode:
     path: str
     digest: str
     functions: Mapping[tuple[int, str], Callable[[Any], Any]]
-    """(operator of the new code, store) → the function that makes its rows."""
+    """The function that makes the rows of (operator of the new code, store)."""
     table: Mapping[str, str] | None = None
-    """`merge = {…}`, for every operator."""
+    """`merge = {…}`, which applies to every operator."""
     merges: Mapping[int, Callable[[Any, Any], Any]] = field(default_factory=dict)
     """`def merge(key, values)`, or `merge_0` for one operator."""
 
@@ -46,7 +46,7 @@ class MigrationCode:
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do instead of giving rows that hang together."""
+    """Says what to do instead of giving rows that depend on others."""
 
     join: str
     timed: str
@@ -54,14 +54,14 @@ class Advice:
 
 
 TO_CARRY = Advice(
-    "Leave the function out: columns come and go by themselves, --rename and --default say "
-    "the rest.",
+    "Leave the function out: columns are matched by name, and --rename and --default handle "
+    "the others.",
     "Leave the function out: migrate carries it as it is.",
     "Leave the function out: migrate carries it and its index as they are, columns by name.",
 )
 _INITIAL = (
     "Leave it out: it begins empty. Or start the stream without bootstrap, and give "
-    "transformWithState an initialState: Spark then sets timers and times of expiry itself."
+    "transformWithState an initialState: Spark then sets timers and expiry times itself."
 )
 TO_BEGIN = Advice(
     "Leave it out: the join begins empty. Let --start begin its sources as far back as a row "
@@ -94,49 +94,49 @@ def load_migration(path: str, drawn: Drawn) -> MigrationCode:
     table, merges = _merges(path, vars(module), operators)
     if not functions and table is None and not merges:
         raise WrongUse(
-            f"{path}: no function in it is for the state",
-            "A function is named after the operator whose rows it makes: operator_0, and "
-            "operator_0_NAME for a variable; merge(key, values) makes one row of several.",
+            f"{path} has no function for the state",
+            "Name a function after the operator whose rows it makes: operator_0, or "
+            "operator_0_NAME for a variable; merge(key, values) makes one row from several.",
             "`floodmark migrate … --skeleton` writes one to begin with.",
         )
     return MigrationCode(path, hashlib.sha256(source).hexdigest(), functions, table, merges)
 
 
 def require_given(where: str, drawn: Drawn, operator: int, store: str, advice: Advice) -> None:
-    """Rows that stand for themselves can be given; those that hang together cannot."""
+    """Refuse a function for rows that depend on others; independent rows can be given."""
     kept = next(one for one in drawn.operators if one.operator.number == operator)
     readings = {(one.family or one.folder): one for one in kept.readings}
     if kept.operator.kind == JOIN:
         raise NotCarried(
-            f"{where}: the rows of a join are not given",
+            f"{where}: a function cannot give the rows of a join",
             "Spark numbers the rows of each key, counts them in another store, and marks those "
-            "that have found a partner: no table says all of that.",
+            "that have found a partner: a table does not contain all of that.",
             advice.join,
         )
     reading = readings[store]
     if reading.shape not in GIVEN or store.startswith("$"):
         raise NotCarried(
-            f"{where}: {store} is a {_words(reading)}, whose rows are not given",
+            f"{where}: {store} is a {_words(reading)}, so a function cannot give its rows",
             "Spark keeps it twice, by key and by time, and the two must agree.",
             advice.timed,
         )
     if any(name.startswith(_TTL) and name.removeprefix(_TTL) == store for name in readings):
         raise NotCarried(
-            f"{where}: the rows of {store} expire, and are not given",
-            "Spark finds those that expire by an index beside them, which would not know of "
-            "other rows.",
+            f"{where}: {store} has a TTL, so a function cannot supply its rows",
+            "Spark finds expired rows with an index beside them, which would not contain "
+            "the new rows.",
             advice.expiring,
         )
 
 
 def family_of(store: str, names: Iterable[str]) -> str:
-    """The name that Spark has for what `floodmark state` calls a store: timers have another."""
+    """Return Spark's name of a store of `floodmark state`; only for timers does it differ."""
     timers = (name for name in names if store == TIMERS and name.startswith(_TIMER_FAMILIES))
     return next(timers, store)
 
 
 def variables(names: Iterable[str]) -> list[str]:
-    """The stores that the code itself names; beside them lie Spark's own."""
+    """Return the stores that the code itself names, without Spark's own."""
     return [name for name in names if not name.startswith("$")]
 
 
@@ -160,7 +160,7 @@ def _merges(
     if not isinstance(merge, Mapping) or not set(merge.values()) <= set(MERGES):
         raise WrongUse(
             f"{path}: merge is a dict of column → {', '.join(MERGES)}, or a function",
-            do="What is more than that is computed: def merge(key, values) gives one value.",
+            do="For any other rule, write a function: def merge(key, values) returns one value.",
         )
     return {str(name): str(how) for name, how in merge.items()}, functions
 
@@ -180,9 +180,9 @@ def _import(path: str) -> Any:
         sys.modules.pop(name, None)
         raise WrongUse(
             f"{path} fails on import: {type(error).__name__}: {error}",
-            do="Mend the file: it is imported by this process, before anything is written.",
+            do="Correct the file: this process imports it before anything is written.",
         ) from error
-    # Executors cannot import the file: what is defined in it goes to them whole.
+    # Executors cannot import the file, so its definitions are pickled by value.
     register_pickle_by_value(module)
     return module
 
@@ -196,7 +196,7 @@ def _operator(
         raise WrongUse(
             f"{path}: {name}: the new code has no such operator",
             f"It has {known}.",
-            "Name the function after one of them; `--skeleton` shows them all.",
+            "Name the function after an operator of the new code; `--skeleton` shows them all.",
         )
     return operator
 
@@ -211,7 +211,7 @@ def _place(path: str, name: str, operators: Mapping[int, OperatorShape]) -> tupl
     if store not in names:
         known = ", ".join(f"{_PREFIX}{operator.number}_{one}" for one in variables(names))
         raise WrongUse(
-            f"{path}: {name}: which rows are meant?",
+            f"{path}: {name} names no store of the operator",
             f"There are {known}.",
             "Name the function after one of them.",
         )

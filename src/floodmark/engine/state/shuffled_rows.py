@@ -1,4 +1,4 @@
-"""Rows of state, as the store keeps them, on their way through Spark's shuffle."""
+"""Sends rows of state, as the store keeps them, through Spark's shuffle."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS = "goal int, kind int, key binary, value binary"
-"""The partition that a row goes to, and what its reader and its writer call its kind."""
+"""A row's target partition, and a number that its reader and its writer call its kind."""
 
 
 def row_batch(records: Records, goals: Any, kind: int) -> pa.RecordBatch:
@@ -30,12 +30,12 @@ def row_batch(records: Records, goals: Any, kind: int) -> pa.RecordBatch:
 
 
 def by_goal(frame: Any, goals: int) -> Any:
-    """Every goal's rows in one task, kind after kind."""
+    """Return the frame with each target's rows in one task, sorted by kind."""
     return frame.repartition(goals, "goal").sortWithinPartitions("goal", "kind")
 
 
 def slices(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, int, Records]]:
-    """Batches sorted by goal and kind, cut where either changes."""
+    """Split batches that are sorted by goal and kind where either changes."""
     import numpy as np
 
     for batch in batches:

@@ -1,4 +1,4 @@
-"""Where a source that is new to a checkpoint begins, as --start or the code's options say."""
+"""Finds where a source that is new to a checkpoint begins, from --start or the code's options."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from floodmark.engine.code.query import Source
 from floodmark.engine.spark.hadoop import checkpoint_files
 from floodmark.engine.spark.kafka_admin import Broker
 from floodmark.errors import CannotRead, FloodmarkError, MalformedFile, WrongUse
-from floodmark.rules.restarts.source_changes import own_start
+from floodmark.rules.restarts.source_moves import own_start
 
 EARLIEST, LATEST = "earliest", "latest"
 _LISTING = ("pathglobfilter", "recursivefilelookup", "basepath", "modifiedbefore", "modifiedafter")
-_AS_WRITTEN = "Give an offset as `floodmark offsets --json` shows one of such a source."
+_AS_WRITTEN = "Give an offset as `floodmark offsets --json` shows it for such a source."
 _DELTA_STARTS = ("startingversion", "startingtimestamp")
 
 
@@ -44,8 +44,8 @@ def begin(found: Drawing, at: int, known_as: str, folder: str, where: str | None
         if known.names_table:
             return _delta(found, source, NewSource(known_as, folder, ""), option, where)
         raise WrongUse(
-            f"{option}: a source of kind {source.kind} has no such place that is known",
-            do="Give an offset as such a source writes it, or leave it to the code's own options.",
+            f"{option}: Floodmark does not know such a position for a source of kind {source.kind}",
+            do="Give an offset as such a source writes it, or let the code's own options decide.",
         )
     offset = _parsed(option, where)
     if known.names_table:
@@ -58,7 +58,7 @@ def _parsed(option: str, text: str) -> Any:
     try:
         return parse_offset_text(text)
     except MalformedFile as error:
-        raise WrongUse(f"{option}: no offset: {error.what}", do=_AS_WRITTEN) from None
+        raise WrongUse(f"{option}: not an offset: {error.what}", do=_AS_WRITTEN) from None
 
 
 # -- Kafka ---------------------------------------------------------------------------------
@@ -69,13 +69,13 @@ def _kafka(found: Drawing, source: Source, new: NewSource, option: str, where: s
     given = {} if where in (EARLIEST, LATEST) else _parsed(option, where)
     if where not in (EARLIEST, LATEST) and not is_kafka_form(given):
         raise WrongUse(
-            f"{option}: no offsets of Kafka",
-            do='Write them as startingOffsets takes them: {"orders":{"0":23,"1":-2}}.',
+            f"{option}: these are not offsets of Kafka",
+            do='Write them as for startingOffsets: {"orders":{"0":23,"1":-2}}.',
         )
     if not topics:
         raise WrongUse(
             f"{option}: the source reads a pattern of topics",
-            "Which topics that are is Kafka's to say, when the stream starts.",
+            "Only Kafka knows the topics, when the stream starts.",
             "Set startingOffsets in the code, and leave --start out.",
         )
     strange = sorted(set(given) - set(topics))
@@ -118,9 +118,9 @@ def _bounds(
     except CannotRead as error:
         raise CannotRead(
             f"{option}: Kafka does not answer: {error.what}",
-            "It has to be asked which partitions there are, and where they begin and end.",
-            "Reach the brokers from here, or set startingOffsets in the code and leave --start "
-            "out.",
+            "Floodmark asks Kafka for the partitions, and where they begin and end.",
+            "Make the brokers reachable from here, or set startingOffsets in the code and leave "
+            "--start out.",
         ) from None
     missing = sorted(set(topics) - set(bounds))
     if missing:
@@ -136,22 +136,22 @@ def _resolved(
     given: Mapping[str, Mapping[str, int]],
     where: str,
 ) -> int:
-    # As Spark has it: what is committed later, of a transaction that is open now, is read.
+    # As in Spark: what an open transaction commits later is read.
     latest = bounds.readable(committed=True)
     if where in (EARLIEST, LATEST):
         return bounds.earliest if where == EARLIEST else latest
     at = given.get(topic, {}).get(str(partition))
     if at is None:
         raise WrongUse(
-            f"{option}: nothing is said of {topic} partition {partition}",
+            f"{option}: {topic} partition {partition} has no offset",
             do="Give every partition; -2 is its beginning, -1 its end.",
         )
     at = {-2: bounds.earliest, -1: latest}.get(at, at)
     if not bounds.earliest <= at <= bounds.end:
         raise WrongUse(
-            f"{option}: {topic} partition {partition} has offsets {bounds.earliest} to "
-            f"{bounds.end}, and {at} is none of them",
-            do="Give one of them; -2 is the beginning, -1 the end.",
+            f"{option}: {topic} partition {partition} has the offsets {bounds.earliest} to "
+            f"{bounds.end}, and {at} is not one of them",
+            do="Give one of these offsets; -2 is the beginning, -1 the end.",
         )
     return at
 
@@ -164,17 +164,17 @@ def _delta(found: Drawing, source: Source, new: NewSource, option: str, where: s
     if where == EARLIEST:
         if set_in_code:
             raise WrongUse(
-                f"{option}: the code sets {set_in_code[0]}, and a table is read whole without it",
-                do=f"Take {set_in_code[0]} out of the code, and leave --start out.",
+                f"{option}: the code sets {set_in_code[0]}, so the table is not read whole",
+                do=f"Remove {set_in_code[0]} from the code, and leave --start out.",
             )
         return NewSource(
-            new.id, new.folder, "it begins with the table as it is then, as --start says."
+            new.id, new.folder, "it begins with the whole table at the start, as --start says."
         )
     files = checkpoint_files(found.spark, _path(source, option))
     versions = table_log.versions(files)
     if not versions:
         raise WrongUse(
-            f"{option}: {source.path} is no Delta table", do="Give the source a table's path."
+            f"{option}: {source.path} is not a Delta table", do="Give the source a table's path."
         )
     offset = {
         "sourceVersion": 1,
@@ -191,13 +191,13 @@ def _require_table(found: Drawing, source: Source, option: str, offset: Any) -> 
     try:
         place = parse_delta_offset(offset)
     except FloodmarkError as error:
-        raise WrongUse(f"{option}: no offset of Delta: {error.what}", do=_AS_WRITTEN) from None
+        raise WrongUse(f"{option}: not an offset of Delta: {error.what}", do=_AS_WRITTEN) from None
     if source.path is None:
         return
     table = table_log.table_id(checkpoint_files(found.spark, source.path))
     if table is not None and place.reservoir_id != table:
         raise WrongUse(
-            f"{option}: the table is {table}, and this is an offset of {place.reservoir_id}",
+            f"{option}: the table is {table}, but the offset belongs to {place.reservoir_id}",
             do="Give an offset of this table, or earliest or latest.",
         )
 
@@ -217,12 +217,12 @@ def _path(source: Source, option: str) -> str:
 def _files(found: Drawing, source: Source, new: NewSource, option: str, where: str) -> NewSource:
     if where == EARLIEST:
         return NewSource(
-            new.id, new.folder, "it begins with every file that lies there, as --start says."
+            new.id, new.folder, "it begins with every file in the folder, as --start says."
         )
     if where != LATEST:
         raise WrongUse(
-            f"{option}: a folder has no offsets that a new list of files could begin at",
-            do="earliest reads every file that lies there, latest only those that come.",
+            f"{option}: a new list of files cannot begin at an offset",
+            do="earliest reads every file that is there, latest reads only new files.",
         )
     seen = listed(found.spark, source.options)
     entries = [
@@ -232,8 +232,8 @@ def _files(found: Drawing, source: Source, new: NewSource, option: str, where: s
     return NewSource(
         new.id,
         new.folder,
-        f"{len(entries)} {files} there and are not read, as --start says; it begins with what "
-        "comes.",
+        f"{len(entries)} {files} there and are not read, as --start says; it begins with new "
+        "files.",
         initial=render_log(entries) if entries else None,
     )
 
@@ -243,7 +243,7 @@ def _entry(path: str, time: int) -> dict[str, Any]:
 
 
 def listed(spark: Any, options: Mapping[str, str]) -> list[tuple[str, int]]:
-    """The files of a source as Spark finds them: (path as its log writes it, time in ms)."""
+    """Return a source's files as Spark finds them: (path as its log writes it, time in ms)."""
     from pyspark.errors import AnalysisException
 
     kept = {key: value for key, value in options.items() if key in _LISTING}
@@ -259,7 +259,7 @@ def listed(spark: Any, options: Mapping[str, str]) -> list[tuple[str, int]]:
         if "PATH_NOT_FOUND" in str(error):
             return []
         raise CannotRead(
-            f"{options['path']} cannot be listed: {error}", do="See whether Spark can read it."
+            f"{options['path']} cannot be listed: {error}", do="Check whether Spark can read it."
         ) from None
     paths = spark._jvm.org.apache.hadoop.fs.Path
     return sorted(
@@ -268,6 +268,6 @@ def listed(spark: Any, options: Mapping[str, str]) -> list[tuple[str, int]]:
 
 
 def _as_logged(path: str) -> str:
-    """Spark compares what it has seen by its text, and a local path has three slashes there."""
+    """Return a path as Spark's log writes it: with three slashes for a local path."""
     bare = path.removeprefix("file:")
     return path if bare == path or bare.startswith("//") else f"file://{bare}"

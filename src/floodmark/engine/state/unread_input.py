@@ -1,4 +1,4 @@
-"""What a source that is dropped has not given yet: counted where it can be, or said why not."""
+"""Counts the unread input of a dropped source, or says why it cannot be counted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from floodmark.connectors.delta import table_log
 from floodmark.connectors.delta.offset import BASE_INDEXES, parse_delta_offset
 from floodmark.connectors.files.live import read_source_log
 from floodmark.connectors.files.offset import parse_log_offset
-from floodmark.connectors.kafka.offset import parse_kafka_offset
+from floodmark.connectors.kafka.offset import SERVERS, parse_kafka_offset
 from floodmark.connectors.registry import about, kind_named
 from floodmark.engine.code.drawing import Drawing
 from floodmark.engine.spark.hadoop import checkpoint_files
@@ -24,14 +24,11 @@ from floodmark.storage.files import Files
 
 
 class _Uncountable(Exception):
-    """Why nobody can say how much there is left; it becomes words, and stops nothing."""
-
-
-_SERVERS = "kafka.bootstrap.servers"
+    """Says why the unread input cannot be counted; it becomes words, and stops nothing."""
 
 
 def unread(origin: Origin, found: Drawing, held: HeldSource, topics: frozenset[str] | None) -> str:
-    """In words; `topics` are those of Kafka that go, None for all."""
+    """Return a sentence part; `topics` are the dropped topics of Kafka, None for all."""
     from py4j.protocol import Py4JError
 
     try:
@@ -56,7 +53,7 @@ def _counted(
         return _delta(found, held)
     if known.lists_files:
         return _files(origin, found, held)
-    raise _Uncountable(f"sources of kind {held.kind} do not tell")
+    raise _Uncountable(f"floodmark cannot count input of a source of kind {held.kind}")
 
 
 def _kafka(found: Drawing, held: HeldSource, topics: frozenset[str] | None) -> str:
@@ -79,21 +76,21 @@ def _kafka(found: Drawing, held: HeldSource, topics: frozenset[str] | None) -> s
 def _options(found: Drawing, held: HeldSource) -> dict[str, str]:
     noted = held.noted.options if held.noted is not None else {}
     options = {key: value for key, value in noted.items() if not is_hidden(value)}
-    # A note hides credentials; a source of the same brokers that stays has them.
+    # A note hides credentials; another source of the same brokers may have them.
     for source in found.sources:
-        same = source.options.get(_SERVERS) == options.get(_SERVERS, source.options.get(_SERVERS))
+        same = source.options.get(SERVERS) == options.get(SERVERS, source.options.get(SERVERS))
         if kind_named(source.kind).has_topics and same:
             kafka = {k: v for k, v in source.options.items() if k.startswith("kafka.")}
             return {**options, **kafka}
-    if _SERVERS not in options:
-        raise _Uncountable("nothing says where its brokers are")
+    if SERVERS not in options:
+        raise _Uncountable("its brokers are unknown")
     return options
 
 
 def _delta(found: Drawing, held: HeldSource) -> str:
     place = held.noted.options.get("path") if held.noted is not None else None
     if place is None:
-        raise _Uncountable("nothing says where its table is")
+        raise _Uncountable("its table's location is unknown")
     offset = parse_delta_offset(held.position.offset)
     if offset.is_starting_version:
         raise _Uncountable("it is still inside the table's first snapshot")
@@ -133,9 +130,7 @@ def _files(origin: Origin, found: Drawing, held: HeldSource) -> str:
     waiting = sum(1 for file in seen if file.batch_id > done)
     path = held.noted.place if held.noted is not None else None
     if path is None:
-        raise _Uncountable(
-            f"{_many(waiting, 'file')} that it has seen wait; nothing says which folder it reads"
-        )
+        raise _Uncountable(f"{_many(waiting, 'file')} that it has seen wait; its folder is unknown")
     assert held.noted is not None
     known = {plain_path(file.path) for file in seen}
     there = listed(found.spark, held.noted.options)

@@ -1,1 +1,1 @@
-"""What keeps the writes of a drilled pipeline in its run's own places."""
+"""Redirects the writes of a drilled pipeline to its run's own places."""

@@ -1,8 +1,8 @@
-"""What a drilled pipeline does by Python itself: files are the run's own, the rest is refused.
+"""Redirects files that a drilled pipeline writes with Python to the run; refuses other effects.
 
-A file that the code writes becomes a file of the run, and its lines are compared like rows. What
-comes past these functions meets an audit hook, which refuses it: other programs, connections to
-other machines, changes of files outside of the run.
+A file that the code writes becomes a file of the run, and the drill compares its lines like rows.
+An audit hook refuses what does not go through these functions: other programs, connections to
+other machines, changes of files outside the run.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from floodmark.engine.app.files import REFUSED, WRITES, absolute_path
+from floodmark.engine.app.effects.file_writes import REFUSED, WRITES, absolute_path
 from floodmark.engine.app.patching import Patches
-from floodmark.engine.app.watch import Watch
+from floodmark.engine.app.script_calls import Watch
 from floodmark.engine.drill.doors.places import Places
 from floodmark.engine.drill.doors.spark_doors import unseen
 from floodmark.engine.drill.doors.sql_doors import is_in_memory
@@ -52,7 +52,7 @@ _CLIENTS = (
     ("duckdb", "sql"),
     ("adbc_driver_postgresql.dbapi", "connect"),
 )
-"""Libraries that reach a sink by native code, past Python's own audit."""
+"""Libraries that reach a sink with native code, which Python's own audit does not see."""
 _NATIVE_FILES = (
     ("pyarrow.parquet", "write_table", "where"),
     ("pyarrow.parquet", "ParquetWriter", "where"),
@@ -64,7 +64,7 @@ _NATIVE_FILES = (
 
 
 class _Looking(threading.local):
-    """While a door itself asks the system, in this thread."""
+    """Marks, in this thread, that a door itself asks the system."""
 
     now = False
 
@@ -82,7 +82,7 @@ class FileDoors:
         self._watch = watch
         self._looking = _Looking()
         self.enabled = False
-        """While the application is built, its effects are left out altogether."""
+        """While the application is built, none of its effects happens."""
 
     def install(self, patches: Patches) -> None:
         opening = self._opening(builtins.open)
@@ -103,7 +103,7 @@ class FileDoors:
         sys.addaudithook(self._audit)
 
     def refuse_clients(self, patches: Patches, text: str) -> None:
-        """Of libraries that are loaded, or that the application names."""
+        """Refuse clients of libraries that are loaded, or that the application names."""
         for module, name in _CLIENTS:
             if module in sys.modules or module in text:
                 with contextlib.suppress(ImportError):
@@ -154,7 +154,7 @@ class FileDoors:
     def _making(self, original: Any) -> Any:
         def make(path: Any, *given: Any, **named: Any) -> None:
             absolute = absolute_path(path)
-            # Files of the run have no folders: nothing has to be made for them.
+            # All files of the run are in one folder: no other folder is needed.
             if not self._applies() or absolute is None or self._is_free(absolute):
                 original(path, *given, **named)
 
@@ -191,7 +191,7 @@ class FileDoors:
         return act
 
     def _asking(self, original: Any) -> Any:
-        """Whether a file is there, and how large it is: of a file that was written, the run's."""
+        """Wrap a question for a file's existence or size: a written file is the run's own."""
 
         def ask(path: Any, *given: Any, **named: Any) -> Any:
             if not self._looking.now and named.get("dir_fd") is None and self._applies():
@@ -225,7 +225,7 @@ class FileDoors:
         return listed
 
     def _scanning(self, original: Any) -> Any:
-        """For glob and walk, too: their entries have a place, which no file of the run has."""
+        """Wrap scandir, which glob and walk use: its entries have real paths, not the run's."""
 
         def scanned(path: Any = ".") -> Any:
             if not self._looking.now and self._applies():
@@ -248,11 +248,11 @@ class FileDoors:
         }
 
     def _is_free(self, path: str) -> bool:
-        # A link of the run's own may lead out of it.
+        # A link inside the run may lead out of it.
         return path in _DEVICES or Path(os.path.realpath(path)).is_relative_to(self._places.folder)
 
     def _are_free(self, event: str, arguments: tuple[Any, ...]) -> bool:
-        """Whether all paths of an event are the run's own: both of a rename, say."""
+        """Whether all paths of an event belong to the run, such as both paths of a rename."""
         if event.startswith(_NO_PATH):
             return False
         if event == "sqlite3.connect" and is_in_memory(arguments[0]):

@@ -1,7 +1,7 @@
-"""A process that copies what is real into the scratch place, for a run behind the write fence.
+"""Copies real data into the scratch folder, in a process outside the write fence.
 
-Links lead out of the fence, so the run itself cannot make them. The process is begun before the
-fence and before any code of the user's, and ends with the run.
+Links lead out of the fence, so the run itself cannot make them. The process begins before the
+fence and before any of the user's code, and ends with the run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Deeds = Mapping[str, Callable[..., Any]]
 
 
 class Outside:
-    """Calls a function of `deeds` there, with arguments and results that JSON has."""
+    """Calls functions of `deeds` in that process; arguments and results are JSON."""
 
     def __init__(self, deeds: Deeds) -> None:
         ours, theirs = socket.socketpair()
@@ -35,7 +35,7 @@ class Outside:
         print(json.dumps([name, *given]), file=self._lines, flush=True)
         line = self._lines.readline()
         if not line:
-            raise NoAnswer("the process that copies checkpoint and sinks has died")
+            raise NoAnswer("the process that copies the checkpoint and the sinks has died")
         found, error = json.loads(line)
         if error is not None:
             raise NoAnswer(*error)

@@ -1,7 +1,7 @@
-"""Finds rows that a foreachBatch function wipes out when it overwrites a whole table.
+"""Finds rows that a foreachBatch function deletes when it overwrites a whole table.
 
-In complete mode each batch has every row. In the other modes it has the new or changed ones, and
-what earlier batches have written is gone: no crash is needed for that.
+In complete mode each batch has every row. In the other modes a batch has only the new or changed
+rows, so an overwrite deletes what earlier batches wrote: no crash is needed for that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from floodmark.engine.code.query import Query
 from floodmark.engine.drill.run_spec import SinkNote
 from floodmark.engine.drill.sink_rows import rows_of
-from floodmark.engine.proof.grouping import grouping_columns
+from floodmark.engine.proof.key_columns import grouping_columns
 
 WIPED = "wiped.jsonl"
 
@@ -38,7 +38,7 @@ class Overwrites:
                 out.writelines(f"{row}\n" for row in before if self._key(row) not in kept)
 
     def _key(self, text: str) -> str:
-        """By the columns that the query groups by, where the table has them."""
+        """Return a row's values of the query's grouping columns, if the table has such columns."""
         row = json.loads(text)
         own = [name for name in self._keys if name in row]
         return json.dumps({name: row[name] for name in own}) if own else text

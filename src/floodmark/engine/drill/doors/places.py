@@ -1,4 +1,4 @@
-"""Where a run's writes go: each place that the pipeline names has a place of the run's own."""
+"""Chooses where a run's writes go: each place of the pipeline has a place in the run."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Places:
         self._lock = threading.Lock()
         self._notes = {note.real: note for note in read_notes(folder)}
         self.bring: Callable[[str, Path], bool] = lambda _real, _place: False
-        """Puts a copy of the real sink at its place; False where it begins empty."""
+        """Puts a copy of the real sink at its place; returns False where the sink begins empty."""
 
     def of(self, real: str) -> Path:
-        """The stand-in of a path or URL; what is the run's own already stays."""
+        """Return the run's place for a path or URL; a path of the run stays."""
         place = place_of(real)
         if Path(place).is_relative_to(self.folder):
             return Path(place)
@@ -44,7 +44,7 @@ class Places:
         return self._own("databases", path)
 
     def in_sink(self, path: str) -> Path | None:
-        """Where a path lies that is, or is below, what Spark has written in this run."""
+        """Return the run's place for a path in a sink that Spark has written in this run."""
         for note in self.notes:
             real = Path(place_of(note.real))
             if note.kind not in NO_FOLDER and Path(path).is_relative_to(real):
@@ -57,7 +57,7 @@ class Places:
         return self.folder / kind / f"{words}-{digest}"
 
     def note(self, note: SinkNote) -> None:
-        """Kept for whoever looks at the sinks afterwards."""
+        """Keep a note of the sink for the process that reads the sinks afterwards."""
         if not note.real.startswith(_TABLE):
             require_outside(self.folder, "--scratch", note.real, "what the pipeline writes to")
         with self._lock:

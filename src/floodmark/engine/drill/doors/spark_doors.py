@@ -1,4 +1,4 @@
-"""What a drilled pipeline writes through Spark goes to the run's own places, or is refused."""
+"""Redirects what a drilled pipeline writes through Spark to the run, or refuses it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.addresses import public_url
-from floodmark.engine.app.effects import RDD_ACTIONS
-from floodmark.engine.app.jvm_calls import WRITER_V2
+from floodmark.connectors.delta.offset import TABLE_LOG
+from floodmark.engine.app.effects.jvm_calls import WRITER_V2
+from floodmark.engine.app.effects.spark_writes import RDD_ACTIONS
+from floodmark.engine.app.effects.sql_text import changes_something, shortened
 from floodmark.engine.app.patching import Patches
-from floodmark.engine.app.sql_text import changes_something, shortened
 from floodmark.engine.drill.doors.places import Places
 from floodmark.engine.drill.killing.marks import Marks
 from floodmark.engine.drill.run_spec import SinkNote
@@ -29,7 +30,7 @@ _TARGET = re.compile(
     r"delta\.`([^`]+)`",
     re.IGNORECASE,
 )
-"""A statement that changes a Delta table by its path, which a statement does to one table alone."""
+"""Matches a statement that changes a Delta table by its path; such a statement changes one."""
 _BY_PATH = re.compile(r"\b(delta|parquet|orc|json|csv)\.`([^`]+)`", re.IGNORECASE)
 _SHAPED = ("csv", "json", "text", "xml")
 _REFUSED = (
@@ -43,10 +44,10 @@ _CHANGES = ("update", "delete")
 def unseen(words: str) -> WrongUse:
     return WrongUse(
         f"the drill cannot see into {words}",
-        "It compares what the sink holds with and without a crash, and never writes to the real "
-        "sink.",
-        "It sees files, Delta tables, SQLite and, with --sink postgresql://…, a PostgreSQL test "
-        "database, written by the query or by its foreachBatch function.",
+        "A drill compares what the sink holds with and without a crash, and never writes to the "
+        "real sink.",
+        "A drill sees files, Delta tables, SQLite and, with --sink postgresql://…, a PostgreSQL "
+        "test database, written by the query or by its foreachBatch function.",
     )
 
 
@@ -55,7 +56,7 @@ class SparkDoors:
         self._places = places
         self._marks = marks
         self._jdbc = jdbc
-        """The address of the run's own database in the place of another."""
+        """Returns the address of the run's own database for another database's address."""
         self.overwritten: Callable[[Any, SinkNote, Callable[[], Any]], Any] = (
             lambda _spark, _note, write: write()
         )
@@ -88,14 +89,14 @@ class SparkDoors:
             self._install_delta(patches)
 
     def refuse_starts(self, patches: Patches) -> None:
-        """Of queries that a function starts: they would have checkpoints and sinks of their own."""
+        """Refuse queries that a function starts: they would have other checkpoints and sinks."""
         from pyspark.sql.streaming.readwriter import DataStreamWriter
 
         for name in ("start", "toTable"):
             patches.wrap(DataStreamWriter, name, _refusing("a query that the function starts"))
 
     def _install_partitions(self, patches: Patches) -> None:
-        """Python functions over rows run in this process, where the doors are."""
+        """Run Python functions over rows in this process, where the doors are."""
         from pyspark.sql import DataFrame
 
         classes: list[Any] = [DataFrame]
@@ -171,14 +172,14 @@ class SparkDoors:
         return call
 
     def _table_at(self, spark: Any, path: str) -> Path:
-        """The run's own table; where the real one is there, it begins empty, with its columns."""
+        """Return the run's own table: empty, with the columns of the real table if there is one."""
         place = self._places.of(path)
-        if (place / "_delta_log").is_dir() or Path(path) == place:
+        if (place / TABLE_LOG).is_dir() or Path(path) == place:
             return place
         from pyspark.errors import PySparkException
 
         self._note(path, place, "delta")
-        if (place / "_delta_log").is_dir():
+        if (place / TABLE_LOG).is_dir():
             return place
         try:
             # The first line of the real table's log is read, never written.
@@ -287,7 +288,7 @@ class SparkDoors:
     def _reading(self, original: Any) -> Any:
         def read(reader: Any, path: Any = None, *given: Any, **named: Any) -> Any:
             options = scala_map(jvm_field(reader._jreader, "extraOptions"))
-            # A statement to begin a session with, or a query, can change a database as well.
+            # A statement that begins the session, or a query, can also change a database.
             if "url" in options and self._marks.batch is not None:
                 reader = reader.option("url", self._jdbc(options["url"]))
             if path is None:
@@ -348,7 +349,7 @@ def _mode_of(writer: Any) -> Any:
 
 
 def _by_partition(spark: Any, options: Mapping[str, str]) -> bool:
-    """Whether an overwrite replaces a part of the table alone."""
+    """Whether an overwrite replaces only a part of the table."""
     mode = options.get("partitionoverwritemode") or spark.conf.get(_OVERWRITE_MODE, "static")
     return "replacewhere" in options or str(mode).lower() == "dynamic"
 

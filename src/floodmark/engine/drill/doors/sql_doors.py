@@ -1,6 +1,6 @@
-"""Databases of a drilled pipeline: SQLite files are copied, PostgreSQL is the copy that was made.
+"""Redirects a drilled pipeline's databases: copies SQLite files, uses the PostgreSQL copy.
 
-Any other connection that Python code opens is refused (file_doors.py).
+file_doors.py refuses any other connection that Python code opens.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SqlDoors:
             self._own_connections(patches)
 
     def jdbc(self, url: str) -> str:
-        """The copy's address in the place of a JDBC address."""
+        """Return the copy's address instead of a JDBC address."""
         if not url.startswith("jdbc:postgresql:"):
             raise _not_seen(url.split("//")[0] or "a database")
         told = urlsplit(self._require("JDBC"))
@@ -92,7 +92,7 @@ class SqlDoors:
         return connect
 
     def _copy(self, real: str, own: Path, connect: Any) -> None:
-        """As the database is now, once for this run."""
+        """Copy the database in its present state, once for this run."""
         own.parent.mkdir(exist_ok=True)
         if own.exists() or not Path(real).is_file():
             return
@@ -147,7 +147,7 @@ class SqlDoors:
         patches.wrap(psycopg.Connection, "commit", committing)
 
     def _own_connections(self, patches: Patches) -> None:
-        """Pools, and code that names the class, come past the module's own `connect`."""
+        """Redirect pools and code that use the class, which do not call the module's `connect`."""
         import psycopg
 
         connect = self._postgres(psycopg.Connection.connect, "psycopg")
@@ -176,7 +176,7 @@ def is_in_memory(database: Any) -> bool:
 
 
 def _path_of(database: Any) -> str | None:
-    """A database file's path; None for one in memory."""
+    """Return a database file's path; None for a database in memory."""
     text = os.fsdecode(database) if isinstance(database, bytes | os.PathLike) else str(database)
     if text.startswith("file:"):
         text = unquote(urlsplit(text).path) if "mode=memory" not in text else ""
@@ -187,7 +187,7 @@ def _path_of(database: Any) -> str | None:
 
 def _not_seen(words: str) -> WrongUse:
     return WrongUse(
-        f"the pipeline writes to {words}, and no --sink says which test database to use",
+        f"the pipeline writes to {words}, and no --sink names a test database",
         "A drill never connects to the pipeline's own database.",
         "Give --sink postgresql://USER@HOST/DATABASE: a test database with the tables that the "
         "pipeline writes to. The drill works on copies of it.",

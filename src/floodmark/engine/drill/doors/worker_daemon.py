@@ -1,7 +1,7 @@
-"""Spark's Python workers in a drill: functions over rows write nowhere and connect to nobody.
+"""Guards Spark's Python workers in a drill: their functions neither write nor connect.
 
-Spark starts this module in the place of its own daemon (spark.python.daemon.module). Files are
-refused by the write fence as well, where the kernel has one.
+Spark starts this module instead of its own daemon (spark.python.daemon.module). The write fence
+also refuses files, where the kernel has one.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import sys
 import tempfile
 from typing import Any
 
-from floodmark.engine.app.files import REFUSED, WRITES, absolute_path
-from floodmark.engine.app.watch import is_users
+from floodmark.engine.app.effects.file_writes import REFUSED, WRITES, absolute_path
+from floodmark.engine.app.script_calls import is_users
 
 _REFUSED = {*REFUSED, "socket.connect", "socket.sendto"}
-# Asked before the hook is there: tempfile tries its folder by writing to it, under a lock.
+# Read before the hook is installed: tempfile tries its folder by writing to it, under a lock.
 _FREE = (f"{tempfile.gettempdir()}/", "/dev/")
 
 
 def refuse(event: str, arguments: tuple[Any, ...]) -> None:
-    """An audit hook: what the user's own code does, and not Spark's."""
+    """Refuse, as an audit hook, what the user's own code does; Spark's own code is free."""
     if event == "open":
         path, _, flags = arguments
         if not (isinstance(flags, int) and flags & WRITES) or isinstance(path, int):

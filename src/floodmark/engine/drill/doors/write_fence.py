@@ -1,8 +1,8 @@
-"""The kernel keeps this process and all that it starts from writing elsewhere (Linux's Landlock).
+"""Stops this process and its children from writing elsewhere, with Linux's Landlock.
 
-It holds for Python, the JVM, Python workers, native libraries and other programs alike, and it
-cannot be taken back. Reading stays free, and so do connections. Kernels before 5.19 and other
-systems have none: there only the doors of Python and Spark are left (docs/proving.md).
+The fence holds for Python, the JVM, Python workers, native libraries and other programs, and
+cannot be removed. Reading and connections stay free. Kernels before 5.19 and other systems have
+no such fence: only the redirection in Python and Spark protects there (docs/proving.md).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _VERSION = 1
 _PATH_BENEATH = 1
 _NO_NEW_PRIVILEGES = 38
 _RENAMES_BETWEEN_FOLDERS = 2
-"""The version that can allow them; before it a file system commit of Spark would fail."""
+"""The first version that can allow such renames; without them Spark's file commits fail."""
 _WRITE_FILE, _TRUNCATE = 1 << 1, 1 << 14
 _CHANGES = sum(1 << bit for bit in range(4, 14))
-"""Removing and making of files, folders, links, sockets and devices, and renames."""
+"""Creating, removing and renaming of files, folders, links, sockets and devices."""
 _DEVICES = ("/dev", "/proc")
 
 
@@ -35,7 +35,7 @@ class _Below(ctypes.Structure):
 
 
 def let_write_only_below(folders: Iterable[Path]) -> bool:
-    """From here on, for good. False where the kernel has no such fence, and nothing is fenced."""
+    """Fence this process permanently; return False where the kernel has no such fence."""
     if platform.system() != "Linux":
         return False
     libc = ctypes.CDLL(None, use_errno=True)

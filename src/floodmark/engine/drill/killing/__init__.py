@@ -1,1 +1,1 @@
-"""Drivers, how far a batch is, and how they are killed there; campaigns of tests/chaos use them."""
+"""Starts drivers, watches how far a batch is, and kills them there; used by tests/chaos too."""

@@ -1,4 +1,4 @@
-"""What a kill has really hit, judged from what it left behind and from nothing else."""
+"""Judges which point a kill has hit, only from the files that it left behind."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from floodmark.checkpoint.layout import CHECKSUM
 from floodmark.drills.points import Point
-from floodmark.engine.drill.killing.sink_logs import BatchRecord, names
+from floodmark.engine.drill.killing.logged_batches import BatchRecord, names
 from floodmark.engine.drill.killing.traps import STATE_FILE, batches, partition_folders
 
 
@@ -23,7 +24,7 @@ class Aftermath:
     half_written: bool
 
     def hit(self, point: Point) -> bool:
-        """A task writes its state and its rows: half a state and half a batch come together."""
+        """Whether this point was hit; a task writes state and rows, so both may be half done."""
         return point is self.point or (point is Point.DURING_SINK and self.half_written)
 
     @property
@@ -32,7 +33,7 @@ class Aftermath:
 
 
 def judge(checkpoint: Path, sink: BatchRecord, partitions: int, since: float) -> Aftermath:
-    """`since` is when the killed driver began: older left-overs are an earlier kill's."""
+    """Judge a kill; `since` is the start of the killed driver, as older remains are not its own."""
     planned = max(batches(checkpoint / "offsets"), default=None)
     committed = max(batches(checkpoint / "commits"), default=None)
     if planned is None:
@@ -50,7 +51,7 @@ def judge(checkpoint: Path, sink: BatchRecord, partitions: int, since: float) ->
     elif half:
         point = Point.DURING_SINK
     elif state:
-        # All the state is there and the sink was not begun: the state's write is what ended.
+        # All the state is there and the sink has not begun: the kill came after the state's write.
         point = Point.DURING_STATE
     else:
         point = Point.AFTER_OFFSET
@@ -58,7 +59,7 @@ def judge(checkpoint: Path, sink: BatchRecord, partitions: int, since: float) ->
 
 
 def _partitions_written(checkpoint: Path, version: int, since: float) -> int:
-    """Temporary files count: a store that was being written was being written."""
+    """Count the partitions with this version; a temporary file counts as being written."""
     return sum(
         any(
             _of_version(path.name, version) and path.stat().st_mtime >= since
@@ -69,7 +70,7 @@ def _partitions_written(checkpoint: Path, version: int, since: float) -> int:
 
 
 def _files(partition: Path) -> Iterator[Path]:
-    """Those of a partition, and of its stores where it has several (a join's)."""
+    """Yield the files of a partition and of its stores; a join has several stores."""
     for name in names(partition):
         path = partition / name
         if path.is_dir():
@@ -80,4 +81,4 @@ def _files(partition: Path) -> Iterator[Path]:
 
 def _of_version(name: str, version: int) -> bool:
     match = STATE_FILE.match(name.removeprefix("."))
-    return match is not None and int(match[1]) == version and not name.endswith(".crc")
+    return match is not None and int(match[1]) == version and not name.endswith(CHECKSUM)

@@ -1,4 +1,4 @@
-"""A driver process in a group of its own, and its violent end."""
+"""Starts a driver process in a process group of its own, and kills it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
+from floodmark.checkpoint.conf_keys import DRIVER_JAVA_OPTIONS, SHUFFLE_PARTITIONS, UI_ENABLED
 from floodmark.engine.spark.jvm import NOT_COMPILED
 from floodmark.storage.machine.process import family, is_running, kill_family, process
 
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-# A JVM that starts quickly and stays small: it lives for seconds.
+# These settings make a JVM that starts quickly and stays small, as it lives for seconds.
 SMALL_JVM = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    DRIVER_JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.memory": "700m",
     **LOOPBACK,
-    "spark.ui.enabled": "false",
-    # More tasks than cores: while some have written their state, others have not.
+    UI_ENABLED: "false",
+    # There are more tasks than cores: while some have written their state, others have not.
     SHUFFLE_PARTITIONS: "3",
     **NOT_COMPILED,
     "spark.databricks.delta.snapshotPartitions": "1",
@@ -33,7 +33,7 @@ _Self = TypeVar("_Self", bound="Driver")
 
 
 class Driver:
-    """Starts at once; killed at the end of the `with`, if it still runs."""
+    """Starts a driver at once, and kills it at the end of the `with` if it still runs."""
 
     def __init__(
         self,
@@ -68,11 +68,11 @@ class Driver:
 
     @property
     def status(self) -> int | None:
-        """The exit status; None while it runs."""
+        """Return the exit status; None while the process runs."""
         return self._process.poll()
 
     def kill(self) -> None:
-        """Python and the JVM at once, with no chance to tidy up; returns when both are gone."""
+        """Kill Python and the JVM at once, without cleanup; return when both have ended."""
         members = [process(pid) for pid in family(self._process.pid)]
         kill_family(self._process.pid)
         self._process.wait(_GONE_WITHIN)

@@ -1,4 +1,4 @@
-"""How far a driver is: files that its process leaves, and waits where it is told to.
+"""Shows how far a driver is: its process writes files, and waits at a chosen point.
 
 started            the query runs
 begun-7, done-7    its foreachBatch function was called for batch 7, and came back
@@ -24,7 +24,7 @@ _HELD_SECONDS = 300.0
 
 @dataclass(frozen=True)
 class Hold:
-    """Where to wait: at a point of a batch; during the sink, after so many of its writes."""
+    """Names the point of a batch at which to wait, and the writes before it, during the sink."""
 
     point: Point
     batch: int
@@ -53,7 +53,7 @@ class Marks:
 
     @property
     def batch(self) -> int | None:
-        """The batch whose function runs now."""
+        """Return the batch whose function runs now."""
         return self._batch
 
     def started(self) -> None:
@@ -65,7 +65,7 @@ class Marks:
         (self._folder / f"begun-{batch}").touch()
 
     def wrote(self) -> None:
-        """One more write of the running function has come to its end."""
+        """Count one more finished write of the running function."""
         with self._lock:
             self._writes += 1
             writes = self._writes
@@ -86,7 +86,7 @@ class Marks:
 
 
 class FunctionLog:
-    """What a foreachBatch function has done of a batch, by its marks."""
+    """Reads from the marks what a foreachBatch function has done for a batch."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / MARKS
@@ -102,7 +102,7 @@ class FunctionLog:
         )
 
     def told(self, batch: int) -> tuple[int, float]:
-        """How often the function wrote for a batch, and how long it took."""
+        """Return how often the function wrote for a batch, and its duration in seconds."""
         try:
             told = json.loads((self.folder / f"done-{batch}").read_text())
         except FileNotFoundError:

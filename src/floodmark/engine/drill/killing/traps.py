@@ -1,7 +1,7 @@
-"""Waits until a running batch is at a chosen point, by looking at its folders all the time.
+"""Waits until a running batch is at a chosen point, by watching its folders.
 
-A poll every two milliseconds sees a new file soon enough: the windows are tens of
-milliseconds wide, and what was really hit is judged afterwards (aftermath.py).
+A poll every two milliseconds sees a new file soon enough: the windows are tens of milliseconds
+wide, and aftermath.py judges afterwards which point was really hit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from floodmark.engine.drill.killing.driver import Driver
-from floodmark.engine.drill.killing.sink_logs import SparkSinkRecord, names
+from floodmark.engine.drill.killing.logged_batches import SparkSinkRecord, names
 
 POLL_SECONDS = 0.002
 REACHED_WITHIN = 150.0
@@ -26,7 +26,7 @@ def batches(folder: Path) -> set[int]:
 
 
 def partition_folders(checkpoint: Path) -> Iterator[Path]:
-    """Of the first stateful operator."""
+    """Yield the partitions' folders of the first stateful operator."""
     operator = checkpoint / "state" / "0"
     for partition in names(operator):
         if partition.isdecimal():
@@ -45,13 +45,13 @@ def _numbers(found: Iterable[str]) -> set[int]:
 
 
 def logged(folder: Path, nth: int) -> Trap:
-    """The n-th new entry in offsets/ or commits/."""
+    """Return a trap that waits for the n-th new entry in offsets/ or commits/."""
     before = batches(folder)
     return lambda: len(batches(folder) - before) >= nth
 
 
 def sink_begun(sink: SparkSinkRecord, nth: int) -> Trap:
-    """A data file of a batch that the sink's log does not have yet."""
+    """Return a trap that waits for a data file of a batch that is not yet in the sink's log."""
     first = len(sink.commits())
     seen = first
     known = sink.data_files()
@@ -72,12 +72,12 @@ def sink_done(sink: SparkSinkRecord, nth: int) -> Trap:
 
 
 def newest_versions(checkpoint: Path) -> list[int]:
-    """The newest version of the state of each partition."""
+    """Return the newest version of the state of each partition."""
     return [max(_versions(one), default=0) for one in partition_folders(checkpoint)]
 
 
 def after(mark: Path, seconds: float) -> Trap:
-    """So long after a file was written anew."""
+    """Return a trap that waits this long after a file was written again."""
     before = _written(mark)
     seen: list[float] = []
 
@@ -99,7 +99,7 @@ def _written(mark: Path) -> int:
 
 
 def reached(folder: Path, batch: int, started: Path) -> Trap:
-    """This batch in offsets/ or commits/, by a driver that has started since."""
+    """Return a trap that waits for this batch in offsets/ or commits/, by a newer driver."""
     running = after(started, 0.0)
     seen: list[bool] = []
 
@@ -112,7 +112,7 @@ def reached(folder: Path, batch: int, started: Path) -> Trap:
 
 
 def state_reached(checkpoint: Path, version: int) -> Trap:
-    """Some partitions have this version of the state, others not yet."""
+    """Return a trap for the moment when only some partitions have this version of the state."""
 
     def sprung() -> bool:
         newest = newest_versions(checkpoint)
@@ -122,7 +122,7 @@ def state_reached(checkpoint: Path, version: int) -> Trap:
 
 
 def wait_for(trap: Trap, driver: Driver, seconds: float = REACHED_WITHIN) -> bool:
-    """False if the driver ended by itself before."""
+    """Wait for the trap; return False if the driver ended by itself before."""
     deadline = time.monotonic() + seconds
     looked = 0
     while not trap():

@@ -1,1 +1,1 @@
-"""The sample that a drilled pipeline reads, and how it stands in for the sources."""
+"""Replaces the sources of a drilled pipeline by a sample."""

@@ -1,4 +1,4 @@
-"""What --input names: a folder, a file of lines, or a Kafka topic."""
+"""Reads what --input names: a folder, a file of lines, or a Kafka topic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from floodmark.engine.drill.run_spec import InputSample
-from floodmark.engine.drill.samples.sample import write_portions
+from floodmark.engine.drill.samples.sampled_sources import write_portions
 from floodmark.errors import WrongUse
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -16,7 +16,7 @@ _MOST_BYTES = 64 * 1024 * 1024
 
 
 def inputs_of(given: Iterable[str], shared: Path) -> tuple[InputSample, ...]:
-    """Lines of files are cut into portions below `shared`."""
+    """Return the samples; lines of files are cut into portions below `shared`."""
     found = tuple(_input(one, shared / f"lines-{number}") for number, one in enumerate(given))
     if not found:
         raise WrongUse(
@@ -38,7 +38,7 @@ def _input(given: str, portions: Path) -> InputSample:
         if not _has_files(path):
             raise WrongUse(
                 f"--input {given}: the folder has no files",
-                "Nothing can be lost or repeated of an empty sample.",
+                "Without rows, a crash cannot lose or repeat anything.",
                 "Put some files of the source's format there.",
             )
         return InputSample("folder", str(path))
@@ -65,8 +65,8 @@ def _lines(given: str, path: Path) -> list[str]:
     if size > _MOST_BYTES:
         raise WrongUse(
             f"--input {given} has {size:,} bytes",
-            f"A sample is read many times; it may have {_MOST_BYTES:,}.",
-            f"Take some of it: head -n 1000 {given} > sample.jsonl",
+            f"The drill reads a sample many times; the limit is {_MOST_BYTES:,} bytes.",
+            f"Take a part of it: head -n 1000 {given} > sample.jsonl",
         )
     try:
         lines = [one for one in path.read_text(encoding="utf-8").split("\n") if one.strip()]
@@ -77,7 +77,7 @@ def _lines(given: str, path: Path) -> list[str]:
     if not lines:
         raise WrongUse(
             f"--input {given} is empty",
-            "Nothing can be lost or repeated of an empty sample.",
+            "Without rows, a crash cannot lose or repeat anything.",
             "Give a file with one row a line.",
         )
     return lines

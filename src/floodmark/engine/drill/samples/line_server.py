@@ -1,4 +1,4 @@
-"""Gives lines to a source that is a socket: each once, as a socket does."""
+"""Gives lines to a socket source, each line once, as a socket does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PAUSE_SECONDS = 1.5
 
 
 class LineServer:
-    """Listens on a port of this machine; what was sent is not sent again to the next reader."""
+    """Listens on a port of this machine; it sends each line once, to one reader."""
 
     def __init__(self, portions: Path, done: Path) -> None:
         self._files = sorted(portions.iterdir())
@@ -32,7 +32,7 @@ class LineServer:
                 threading.Thread(target=self._send, args=(reader,), daemon=True).start()
 
     def _send(self, reader: socket.socket) -> None:
-        """A portion after another, so that they make several batches."""
+        """Send the portions one after another, so that they become several batches."""
         with contextlib.suppress(OSError), reader:  # killed
             while self._sent < len(self._files):
                 data = self._files[self._sent].read_bytes()
@@ -43,7 +43,7 @@ class LineServer:
             reader.recv(1)
 
     def _wait(self, reader: socket.socket) -> None:
-        """Raises where the reader has gone meanwhile."""
+        """Wait before the next portion; raise an error if the reader has gone."""
         reader.settimeout(_PAUSE_SECONDS)
         until = time.monotonic() + _PAUSE_SECONDS
         try:

@@ -1,0 +1,1 @@
+"""Leaves out what a script would write: through Spark, with Python itself, on the JVM."""

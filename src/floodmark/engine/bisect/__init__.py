@@ -1,0 +1,1 @@
+"""Finds the record that makes a batch fail."""
