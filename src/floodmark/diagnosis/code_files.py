@@ -1,4 +1,4 @@
-"""Finds and reads the Python files, notebooks and pipelines' SQL that lint looks at."""
+"""Finds and reads the Python files, notebooks and pipelines' SQL files that lint checks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from floodmark.storage.pipeline_spec import (
 )
 
 SUFFIXES = (".py", ".ipynb")
-# Folders of other people's code, or of none.
+# Folders with other people's code, or without code.
 _PASSED_OVER = frozenset({"__pycache__", "node_modules", "site-packages", "venv", "build", "dist"})
 
 
 def read_sources(paths: Iterable[str]) -> Iterator[tuple[str, str | MalformedFile]]:
-    """(path, its text); a file that is no text has the reason in its place."""
+    """Yield (path, its text); for a file that is not text, the reason instead."""
     for path in paths:
         for file in _files(Path(path)):
             yield str(file), _text(file)
@@ -34,9 +34,10 @@ def _files(path: Path) -> Iterator[Path]:
         definitions = definition_files(read_pipeline_spec(str(path)))
         if not definitions:
             raise CannotRead(
-                f"{path}: it names no definitions that are there",
-                "No .py and no .sql file fits the globs of its libraries.",
-                "Write `- glob: {include: FOLDER/**}`, from the specification's folder on.",
+                f"{path}: the specification names no definitions that exist",
+                "No .py or .sql file matches the globs of its libraries.",
+                "Write `- glob: {include: FOLDER/**}`; the path begins at the specification's "
+                "folder.",
             )
         yield from definitions
         return
@@ -49,7 +50,7 @@ def _files(path: Path) -> Iterator[Path]:
         raise unreadable(str(path), error) from None
     for item in inside:
         if item.is_dir():
-            # A linked folder is elsewhere, or a way back up: it is linted where it lies.
+            # A linked folder is elsewhere, or leads back up: it is linted in its own place.
             if item.is_symlink():
                 continue
             if not item.name.startswith(".") and item.name not in _PASSED_OVER:
@@ -66,7 +67,7 @@ def _text(path: Path) -> str | MalformedFile:
     try:
         return _decode(data, path.suffix == ".ipynb")
     except (SyntaxError, UnicodeDecodeError, LookupError):
-        return MalformedFile("it is not text in the encoding that it says")
+        return MalformedFile("the file is not text in the encoding that it names")
 
 
 def _decode(data: bytes, is_notebook: bool) -> str:
@@ -76,5 +77,5 @@ def _decode(data: bytes, is_notebook: bool) -> str:
     head = data[:400]
     if b"coding" in head or head.startswith(b"\xef\xbb\xbf"):
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-    # As Python itself reads them: whatever ends a line counts as a line feed.
+    # Python itself reads every line end as a line feed.
     return data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")

@@ -1,4 +1,4 @@
-"""Gathers what the rules of compatibility ask of a checkpoint; starts nothing."""
+"""Gathers a checkpoint's data for the compatibility rules; starts nothing."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from floodmark.state.shapes.schema import StateSchema
 from floodmark.statestore.open import open_state, operator_outline, operator_schemas
 from floodmark.statestore.view import StateView
 from floodmark.storage.files import Files, local_path
-from floodmark.storage.start_notes import acting_note
+from floodmark.storage.last_start import acting_note
 
 _TIME_WINDOW = '"spark.timeWindow":true'
 
 
 def gather_held(files: Files, checkpoint: Checkpoint, look: bool = True) -> HeldCheckpoint:
-    """Sources, plan, state schemas and settings of a checkpoint.
+    """Return the sources, plan, state schemas and settings of a checkpoint.
 
-    Without `look` no state is read: the plan of the old code tells of its windows.
+    Without `look` no state is read: the plan of the old code shows its windows.
     """
     held = held_operators(files, checkpoint)
     note = acting_note(files, checkpoint.committed_batch)
-    # A plan tells more of windows than a key does, and costs no look into the state.
+    # A plan shows more about windows than a key does, without reading the state.
     known = not look or (note is not None and note.get("tree") is not None)
     return HeldCheckpoint(
         checkpoint,
@@ -43,15 +43,15 @@ def _schemas(files: Files, checkpoint: Checkpoint, operator: int) -> dict[str, S
     try:
         return operator_schemas(files, checkpoint, operator)
     except FloodmarkError:
-        return {}  # damage is the doctor's to tell
+        return {}  # the doctor reports damage
 
 
 def places_of(root: str) -> tuple[str, ...]:
-    """Where a checkpoint lies, in full and with its links followed."""
+    """Return a checkpoint's locations: the full path, and the path with its links followed."""
     local = local_path(root)
     if local is None:
         return (root,)
-    # Spark writes a path as it was given; its links may be resolved by whoever looks.
+    # Spark writes a path as it was given; a reader may resolve its links.
     return str(Path(local).absolute()), str(Path(local).resolve())
 
 
@@ -67,14 +67,14 @@ def seen_files(files: Files, checkpoint: Checkpoint) -> dict[int, str]:
 def seen_windows(
     files: Files, checkpoint: Checkpoint, held: tuple[OperatorOutline, ...]
 ) -> dict[int, int]:
-    """How many microseconds the windows in each operator's state last, by one of its keys."""
+    """Return the length of the windows in each operator's state, in microseconds, by one key."""
     found = {}
     for operator in held:
         if any(_TIME_WINDOW in one.key_json for one in operator.stores.get("default", ())):
             try:
                 length = _window_in(open_state(files, checkpoint, operator.operator))
             except FloodmarkError:
-                continue  # damage is the doctor's to tell
+                continue  # the doctor reports damage
             if length is not None:
                 found[operator.operator] = length
     return found
@@ -98,6 +98,6 @@ def held_operators(files: Files, checkpoint: Checkpoint) -> tuple[OperatorOutlin
         try:
             found.append(operator_outline(files, checkpoint, operator.operator))
         except FloodmarkError:
-            # Damage is the doctor's to tell; here it is a schema that nobody knows.
+            # The doctor reports damage; here the schema is just unknown.
             found.append(OperatorOutline(operator.operator, operator.name, {}))
     return tuple(found)

@@ -1,8 +1,9 @@
-"""Large files on a local disk, read in pieces for `doctor --read-data`.
+"""Checks large files on a local disk in pieces, for `doctor --read-data`.
 
-A piece that fits a processor's cache is summed, and unpacked where nothing beside the file vouches
-for it, while the system fetches the next: nothing large is held, and the disk does not wait.
-Here it is only told that all is well. Any other file is read again as a whole, to say what is not.
+A piece fits into a processor's cache. While the system reads the next one, it is summed, and
+unpacked if no checksum beside the file vouches for it. So nothing large is held, and the disk does
+not wait. This module can only say that a file is sound. Any other file is read again as a whole, to
+say what is wrong.
 """
 
 from __future__ import annotations
@@ -12,31 +13,31 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from floodmark.checkpoint.checksums.sidefiles import can_join, crc_over, whole_sum
-from floodmark.checkpoint.evidence import side_file
-from floodmark.checkpoint.layout import StateFile
+from floodmark.checkpoint.layout import StateFile, checksum_file, side_file
+from floodmark.diagnosis.store import gather_checksum
 from floodmark.errors import FloodmarkError
-from floodmark.state.files.framing import Lz4Walk
+from floodmark.state.files.compression import Lz4Walk
 from floodmark.state.files.soundness import TAIL, Content, check_end
 from floodmark.state.files.sstable import TableWalk, table_walk
 
 if TYPE_CHECKING:
-    from floodmark.diagnosis.gather import Gathering
+    from floodmark.diagnosis.facts import Gathering
 
 LARGE = 1 << 18
-"""Bytes from which on a file is worth more than one read."""
+"""The size in bytes from which a file is read in pieces."""
 _PIECE = 1 << 20
 _Walk = Lz4Walk | TableWalk
 
 
 class LargeFiles:
-    """Reads the large ones of a checkpoint, all through one buffer."""
+    """Reads the large files of a checkpoint, all through one buffer."""
 
     def __init__(self, found: Gathering) -> None:
         self._found = found
         self._piece = memoryview(bytearray(_PIECE))
 
     def content(self, file: StateFile) -> Content | None:
-        """Both ends of a delta, snapshot or changelog that is sound; None for all others."""
+        """Return both ends of a sound delta, snapshot or changelog; None for all others."""
         found = self._found
         if file.kind == "zip" or file.path in found.faults or file.path in found.checksums:
             return None
@@ -57,7 +58,7 @@ class LargeFiles:
         return content
 
     def agrees(self, path: str) -> bool:
-        """The bytes of any file are those that its side file, which is there, was written for."""
+        """Whether the bytes of a file match its existing side file."""
         place = self._place(path)
         expected = self._side_sum(path) if place else None
         return bool(
@@ -67,7 +68,7 @@ class LargeFiles:
         )
 
     def is_sound_table(self, path: str) -> bool:
-        """The checksum of every block of a RocksDB table fits."""
+        """Whether the checksum of every block of a RocksDB table matches."""
         place, size = self._found.files.plain_path(path), self._found.sizes.get(path, 0)
         if place is not None:
             walk = _table_on_disk(place, size)
@@ -80,7 +81,7 @@ class LargeFiles:
         return bool(walk and walk.take(memoryview(data)) == len(data) == size and walk.fits)
 
     def _room_for(self, walk: TableWalk) -> memoryview:
-        """A block has to fit in as a whole; a large table's filter has megabytes."""
+        """Return a buffer that holds a whole block; a large table's filter has megabytes."""
         enough = 2 * walk.longest
         return self._piece if enough <= _PIECE else memoryview(bytearray(enough))
 
@@ -88,15 +89,15 @@ class LargeFiles:
         return self._found.files.plain_path(path) if self._found.sizes[path] >= LARGE else None
 
     def _sums(self, file: StateFile) -> list[_Sum] | None:
-        """The checksums beside a file; None where one of them cannot be taken as it stands."""
+        """Return the checksums beside a file; None if one of them cannot be used."""
         sums = []
         if side_file(file.path) in self._found.sizes:
             expected = self._side_sum(file.path)
             if expected is None:
                 return None
             sums.append(_Sum(crc_over(), expected))
-        if f"{file.path}.crc" in self._found.sizes:
-            expected = self._spark_sum(f"{file.path}.crc")
+        if checksum_file(file.path) in self._found.sizes:
+            expected = self._spark_sum(checksum_file(file.path))
             if expected is None:
                 return None
             sums.append(_Sum(_crc32c, expected))
@@ -112,12 +113,14 @@ class LargeFiles:
 
     def _spark_sum(self, path: str) -> int | None:
         data = self._found.files.read_many([path])[path]
-        value = None if isinstance(data, FloodmarkError) else self._found.spark_checksum(path, data)
+        value = (
+            None if isinstance(data, FloodmarkError) else gather_checksum(self._found, path, data)
+        )
         return None if value is None else value & 0xFFFFFFFF
 
 
 class _Sum:
-    """A checksum that grows with the pieces, and what it has to be in the end."""
+    """A checksum that grows with the pieces, and its expected value."""
 
     def __init__(self, add: Callable[..., int], expected: int) -> None:
         self._add, self._expected, self._value = add, expected, 0
@@ -147,14 +150,14 @@ def _crc32c(piece: memoryview, value: int) -> int:
     import google_crc32c
     import numpy as np
 
-    # It takes no memoryview, and a copy would cost as much as the sum.
+    # `extend` accepts no memoryview, and a copy would cost as much as the sum.
     return int(google_crc32c.extend(value, np.frombuffer(piece, np.uint8)))
 
 
 def _read(
     place: str, size: int, buffer: memoryview, sums: list[_Sum], walk: _Walk | None = None
 ) -> bool:
-    """True where the file has its size and every sum fits."""
+    """Whether the file has its size and every sum matches."""
     try:
         descriptor = os.open(place, os.O_RDONLY)
     except OSError:
@@ -167,7 +170,7 @@ def _read(
             total += count
             kept = _left(walk, buffer[: kept + count])
             if kept == len(buffer):
-                return False  # one block fills it all, and more
+                return False  # one block is larger than the buffer
     except OSError:
         return False
     finally:
@@ -176,7 +179,7 @@ def _read(
 
 
 def _left(walk: _Walk | None, piece: memoryview) -> int:
-    """How many bytes have to come again; they are put first."""
+    """Return how many bytes must come again; they are moved to the front."""
     if walk is None:
         return 0
     used = walk.take(piece)

@@ -1,7 +1,7 @@
-"""Reads the saved RDDs of DStreams in full, for `doctor --read-data`: those that a restart needs.
+"""Reads the saved RDDs of DStreams that a restart needs in full, for `doctor --read-data`.
 
-A part is a stream of Java objects, and of pickled batches in them. Everything is decoded and
-nothing is run: a pickle of more than plain data is followed operation by operation, to its end.
+A part is a stream of Java objects, with pickled batches in them. Everything is decoded and nothing
+is run: a pickle of more than plain data is followed operation by operation to its end.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import pickletools  # nosec B403: it walks through a pickle, and runs nothing of
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from floodmark.checkpoint.evidence import side_file
+from floodmark.checkpoint.layout import side_file
 from floodmark.dstreams.plain_pickle import NotPlain, plain_loads
 from floodmark.errors import CannotRead, FloodmarkError, MalformedFile, OverLimit
 from floodmark.progress import counted
 
 if TYPE_CHECKING:
-    from floodmark.diagnosis.gather import Gathering
+    from floodmark.diagnosis.facts import Gathering
 
 
 def read_saved_rdds(found: Gathering) -> None:
@@ -30,7 +30,7 @@ def read_saved_rdds(found: Gathering) -> None:
     ]
     for path in counted(paths, "parts of saved state"):
         if path not in found.sizes:
-            continue  # a part between others is missing: that is told by the names
+            continue  # a part between others is missing: a rule finds that by the names
         sides = [side] if (side := side_file(path)) in found.sizes else []
         contents = found.files.read_many([path, *sides])
         data = contents[path]
@@ -47,23 +47,23 @@ def read_saved_rdds(found: Gathering) -> None:
 
 def _look(found: Gathering, path: str, data: bytes, is_kryo: bool) -> None:
     from floodmark.dstreams.state_rows import state_pairs
-    from floodmark.state.files.framing import decompress
+    from floodmark.state.files.compression import decompress
 
     try:
         if is_kryo:
-            decompress(data)  # what is inside only Spark reads
+            decompress(data)  # only Spark can read the content
         else:
             deque(state_pairs(data, _followed), maxlen=0)
     except OverLimit:
-        raise  # neither sound nor damaged: nobody has seen
+        raise  # it is not known whether the file is sound
     except MalformedFile as error:
         found.fail(path, error)
     except CannotRead:
-        return  # records of another kind than state: an RDD that the application saves by itself
+        return  # other records than state: the application itself saves this RDD
 
 
 def _followed(data: bytes) -> Any:
-    """The batch where it is plain; none of it, but no damage either, where it is not."""
+    """Return the batch if it is plain; an empty list if it is not plain and not damaged."""
     try:
         return plain_loads(data)
     except NotPlain:

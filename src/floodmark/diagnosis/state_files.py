@@ -1,7 +1,7 @@
-"""Reads state files in full for `doctor --read-data`: every byte is looked at and vouched for.
+"""Reads state files in full for `doctor --read-data`, and checks every byte.
 
-By Hadoop's checksums beside the file or Spark's own where there are some, else by the checksums
-inside it, else by decoding it.
+It uses Hadoop's checksums beside the file or Spark's own. Without them it uses the checksums inside
+the file, or decodes it.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from floodmark.checkpoint.conf_keys import ROW_CHECKSUMS
-from floodmark.checkpoint.evidence import side_file
-from floodmark.checkpoint.layout import StateFile
+from floodmark.checkpoint.layout import StateFile, checksum_file, side_file
+from floodmark.diagnosis.store import gather_checksum, gather_snapshot
 from floodmark.errors import FloodmarkError, MalformedFile, OverLimit
 from floodmark.progress import counted, tell
 
 if TYPE_CHECKING:
-    from floodmark.diagnosis.gather import Gathering
+    from floodmark.diagnosis.facts import Gathering
     from floodmark.diagnosis.large_files import LargeFiles
-    from floodmark.diagnosis.partitions import Homes
+    from floodmark.diagnosis.misplaced_keys import Homes
     from floodmark.state.files.records import Records
     from floodmark.state.files.rocksdb import RocksSnapshot
 
@@ -29,9 +29,9 @@ _Contents = dict[str, "bytes | FloodmarkError"]
 
 
 def read_state(found: Gathering, share: float) -> None:
-    """Reads state files; `share` below 1 takes that part, the same part each time."""
+    """Read state files; `share` below 1 reads that part, the same part each time."""
     from floodmark.diagnosis.large_files import LargeFiles
-    from floodmark.diagnosis.partitions import Homes
+    from floodmark.diagnosis.misplaced_keys import Homes
 
     row_checksums = found.checkpoint.conf.get(ROW_CHECKSUMS) == "true"
     homes = Homes(found, row_checksums)
@@ -55,14 +55,14 @@ def read_state(found: Gathering, share: float) -> None:
                 _look(found, file, data, vouched, row_checksums, homes)
         homes.compare()
         for file in files:
-            # Spark's own checksums stay: they have side files, too, which are looked at later.
+            # Spark's own checksums stay: they have side files too, which are checked later.
             found.files.contents.pop(file.path, None)
             found.files.contents.pop(side_file(file.path), None)
     _check_tables(found, share, homes, large)
 
 
 def _passes(large: LargeFiles, file: StateFile, row_checksums: bool, homes: Homes) -> bool:
-    """True for a large file that was found sound piece by piece."""
+    """Whether a large file was found sound piece by piece."""
     content = None if row_checksums else large.content(file)
     if content is not None:
         homes.sample(file, content.head)
@@ -74,7 +74,7 @@ def _chosen(path: str, share: float) -> bool:
 
 
 def _portions(files: list[StateFile]) -> Iterator[list[StateFile]]:
-    """Some files at a time: enough to keep a network busy, few enough to hold."""
+    """Yield some files at a time: enough to keep a network busy, few enough for the memory."""
     portion: list[StateFile] = []
     size = 0
     for file in files:
@@ -90,7 +90,7 @@ def _portions(files: list[StateFile]) -> Iterator[list[StateFile]]:
 def _with_checksums(found: Gathering, files: list[StateFile]) -> Iterator[str]:
     for file in files:
         yield file.path
-        for beside in (side_file(file.path), f"{file.path}.crc"):
+        for beside in (side_file(file.path), checksum_file(file.path)):
             if beside in found.sizes:
                 yield beside
 
@@ -106,7 +106,7 @@ def _look(
     from floodmark.state.files.soundness import content_of
 
     if file.kind == "zip":
-        found.snapshot(file.path, data)
+        gather_snapshot(found, file.path, data)
         return
     try:
         content = content_of(data, file.kind, vouched, row_checksums)
@@ -117,8 +117,8 @@ def _look(
 
 
 def _spark_agrees(found: Gathering, file: StateFile, data: bytes, contents: _Contents) -> bool:
-    """False too where Spark has left no checksum."""
-    path = f"{file.path}.crc"
+    """Whether Spark's checksum exists and matches."""
+    path = checksum_file(file.path)
     checksum = contents.get(path)
     if checksum is None or file.path in found.checksums:
         return False
@@ -127,11 +127,11 @@ def _spark_agrees(found: Gathering, file: StateFile, data: bytes, contents: _Con
         return False
     from floodmark.state.files.crc32c import crc_of
 
-    value = found.spark_checksum(path, checksum)
+    value = gather_checksum(found, path, checksum)
     if value is None:
         return False
     if value & 0xFFFFFFFF != crc_of(data):
-        found.checksums[file.path] = "its bytes have another CRC-32C than Spark wrote down"
+        found.checksums[file.path] = "its bytes do not match the CRC-32C that Spark wrote"
         return False
     return True
 
@@ -142,7 +142,7 @@ def _hadoop_agrees(found: Gathering, path: str, data: bytes, contents: _Contents
 
 
 def _check_tables(found: Gathering, share: float, homes: Homes, large: LargeFiles) -> None:
-    """The snapshots that the next start opens, to their last block."""
+    """Check the snapshots that the next start opens, to their last block."""
     for need in counted(found.needs, "partitions of state"):
         base = need.files[0] if need.files else None
         if base is None or not _chosen(base.path, share):
@@ -157,14 +157,14 @@ def _check_tables(found: Gathering, share: float, homes: Homes, large: LargeFile
             if opened is not None:
                 homes.compare_store(need, *opened)
         if base.path in found.faults:
-            # Snapshots share tables: whether one can go back to an earlier one has to be tried.
+            # Snapshots share tables, so each earlier one must be tried before going back to it.
             for path in found.tables:
                 if path.rpartition("/")[0] == need.folder and path != base.path:
                     _open_snapshot(found, need.folder, path, to_the_end=True)
 
 
 def _tables_agree(found: Gathering, snapshot: str, large: LargeFiles) -> bool:
-    """True where every table has Hadoop's checksums and fits them. The zip has its own."""
+    """Whether every table has Hadoop's checksums and matches them. The zip has its own."""
     agree = True
     for table in found.tables[snapshot]:
         side = side_file(table.path)
@@ -183,7 +183,7 @@ def _tables_agree(found: Gathering, snapshot: str, large: LargeFiles) -> bool:
 
 
 def _blocks_agree(found: Gathering, snapshot: str, large: LargeFiles) -> bool:
-    """True where every block of every table fits its checksum. Logs are RocksDB's to read."""
+    """Whether every block of every table matches its checksum. RocksDB must read the logs."""
     return all(
         table.path.endswith(".sst") and large.is_sound_table(table.path)
         for table in found.tables[snapshot]
@@ -193,19 +193,19 @@ def _blocks_agree(found: Gathering, snapshot: str, large: LargeFiles) -> bool:
 def _open_snapshot(
     found: Gathering, folder: str, path: str, to_the_end: bool
 ) -> tuple[RocksSnapshot, Records] | None:
-    """The snapshot and its first pairs; None where RocksDB cannot read it."""
+    """Return the snapshot and its first pairs; None if RocksDB cannot read it."""
     from floodmark.state.files.rocksdb import read_snapshot
     from floodmark.statestore.rocksdb_files import read_through
 
     if any(found.sizes.get(table.path) != table.size for table in found.tables[path]):
-        return None  # a rule of its own says so
+        return None  # another rule reports it
     try:
         snapshot = read_snapshot(found.files.read(path))
         return snapshot, read_through(found.files, folder, snapshot, to_the_end)
     except MalformedFile as error:
         found.fail(path, error)
     except OverLimit:
-        raise  # neither sound nor damaged: nobody has seen
+        raise  # it is not known whether the file is sound
     except FloodmarkError:
-        pass  # gone since it was listed
+        pass  # the file was removed after the listing
     return None

@@ -1,1 +1,1 @@
-"""Rules: what will hurt, told from a checkpoint or from code, each with its story."""
+"""Rules: each finds one problem in a checkpoint or in code, and explains it."""

@@ -1,6 +1,6 @@
-"""A rule's description and its findings.
+"""Describes rules and their findings.
 
-A finding has the fields that `doctor --json` and `lint --json` promise, and no others.
+A finding has exactly the fields that `doctor --json` and `lint --json` promise.
 """
 
 from __future__ import annotations
@@ -15,22 +15,26 @@ from floodmark.secret_text import redacted
 
 
 class Severity(str, Enum):
+    """How bad a finding is."""
+
     ERROR = "error"
     """Spark does not start, or records are lost or repeated."""
     WARNING = "warning"
-    """It goes well until something else happens."""
+    """It works until something else happens."""
     ADVICE = "advice"
-    """It works, and could cost less or be safer."""
+    """It works, but could cost less or be safer."""
 
 
 @dataclass(frozen=True)
 class Finding:
+    """What a rule has found, and what to do about it."""
+
     code: str
     """FM1xx checkpoint, FM2xx code, FM3xx compatibility, FM4xx a start."""
     rule: str
     """The rule's name: `--allow` and `floodmark explain` take it."""
     severity: Severity
-    """error and warning end with exit status 1."""
+    """`error` and `warning` end with exit status 1."""
     path: str
     """The file, in the checkpoint or of the code."""
     line: int | None
@@ -40,9 +44,9 @@ class Finding:
     why: str
     """Why it matters, and what Spark does."""
     do: str
-    """What to do next; a command works as it stands."""
+    """What to do next; a command can be pasted as it is."""
     repairable: bool
-    """`floodmark repair` can mend it."""
+    """Whether `floodmark repair` can repair it."""
 
     __repr__ = line_text
     _repr_html_ = fields_html
@@ -50,22 +54,30 @@ class Finding:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule's name and story. It is named after the bad thing: 'allow <rule>' reads well."""
+    """A rule with its name and explanation. It is named after the problem: 'allow <rule>' reads
+    well.
+    """
 
     code: str
+    """FM and three digits."""
     name: str
+    """The bad thing, in a few words."""
     severity: Severity
-    """Of its worst finding."""
+    """The severity of its worst finding."""
     finds: str
+    """What it finds."""
     matters: str
+    """Why that matters."""
     restart: str
     """What Spark does when the query is started like this."""
     instead: str
+    """What to do instead."""
     repairable: bool = False
+    """Whether `repair` can mend it."""
     mends: tuple[Mend, ...] = ()
-    """What `repair` can do about a finding."""
+    """What `repair` can do about its findings."""
     passing: bool = False
-    """Time alone may mend it: a broker that does not answer now."""
+    """Whether waiting may help: for example a broker that does not answer now."""
 
     __repr__ = line_text
     _repr_html_ = fields_html
@@ -81,6 +93,7 @@ class Rule:
         severity: Severity | None = None,
         repairable: bool | None = None,
     ) -> Finding:
+        """A finding of this rule."""
         return Finding(
             self.code,
             self.name,
@@ -99,7 +112,7 @@ _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.ADVICE: 2}
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The worst first; then by rule and place."""
+    """Return the findings, the worst ones first, then by rule and place."""
     return tuple(
         sorted(
             findings,
@@ -114,7 +127,7 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _natural(path: str) -> list[tuple[int, int, str]]:
-    """offsets/9 before offsets/10."""
+    """Return a sort key that puts offsets/9 before offsets/10."""
     parts = path.replace(".", "/").split("/")
     return [
         (0, int(part), "")
@@ -125,5 +138,5 @@ def _natural(path: str) -> list[tuple[int, int, str]]:
 
 
 def is_bad(findings: Iterable[Finding]) -> bool:
-    """True where the answer is no: advice alone is no reason to stop a job."""
+    """Whether the answer is no; advice alone is no reason to stop a job."""
     return any(item.severity is not Severity.ADVICE for item in findings)

@@ -1,4 +1,4 @@
-"""Findings about damaged entries of offsets/ and commits/: how bad one is depends on its batch."""
+"""Builds findings about damaged log entries: their severity depends on the batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from floodmark.rules.finding import Finding, Rule, Severity
 
 
 def damaged_entries(evidence: Evidence) -> Iterator[tuple[str, str, Fault]]:
-    """(path, the entry in words, what is wrong with it)."""
+    """Yield (path, the entry in words, the fault) for each damaged entry."""
     for path, fault in evidence.faults.items():
         entry = log_entry(path)
         if entry is not None:
@@ -19,7 +19,7 @@ def damaged_entries(evidence: Evidence) -> Iterator[tuple[str, str, Fault]]:
 def entry_finding(
     rule: Rule, evidence: Evidence, path: str, what: str, do_if_old: str | None = None
 ) -> Finding:
-    """An error where Spark opens the entry at a start, else a warning."""
+    """Return an error if Spark opens the entry at a start, otherwise a warning."""
     can_mend = evidence.can_mend_entry(path)
     if path in evidence.deciding:
         return rule.finding(path, what, repairable=can_mend, severity=Severity.ERROR)
@@ -28,7 +28,7 @@ def entry_finding(
         what,
         repairable=can_mend,
         severity=Severity.WARNING,
-        why=f"{rule.matters} Spark does not open it at a start, since later batches are there; "
+        why=f"{rule.matters} Spark does not open it at a start, because later batches exist; "
         "going back to this batch is not possible.",
         do=do_if_old,
     )

@@ -1,4 +1,4 @@
-"""What `repair` can do about a finding. A rule names the mends that it offers."""
+"""Names what `repair` can do about a finding. A rule names the mends that it offers."""
 
 from __future__ import annotations
 
@@ -6,45 +6,45 @@ from enum import Enum, auto
 
 
 class Mend(Enum):
-    """Each is carried out by a function in `changes/repair`, which looks for it by this name."""
+    """One way to repair. A function in `changes/repair` carries it out, found by this name."""
 
     IDENTITY = auto()
-    """`metadata` is written again, with the query's id."""
+    """Writes `metadata` again, with the query's id."""
     LEFTOVERS = auto()
-    """Temporary files are removed."""
+    """Removes temporary files."""
     FIRST_START = auto()
-    """Folders that Spark wants empty before its first batch are emptied."""
+    """Empties the folders that must be empty before Spark's first batch."""
     LONE_SIDE_FILE = auto()
-    """A checksum whose file is gone is removed."""
+    """Removes a checksum whose file is missing."""
     SIDE_FILE = auto()
-    """Hadoop's checksums of a file are made anew."""
+    """Writes Hadoop's checksums of a file again."""
     CHECKSUM = auto()
-    """Spark's own checksum of a state file is removed where it, and not the file, is wrong."""
+    """Removes Spark's own checksum of a state file if the checksum is wrong and not the file."""
     OFFSET_ENTRY = auto()
-    """An offset entry that Spark opens and does not use gets a stand-in."""
+    """Writes a stand-in for an offset entry that Spark opens but does not use."""
     OLDER_COMMITS = auto()
-    """Commits of batches that later entries prove to be finished are derived."""
+    """Derives the commits of batches that later entries prove to be finished."""
     NEWEST_COMMIT = auto()
-    """The commit before the newest planned batch is derived."""
+    """Derives the commit before the newest planned batch."""
     REPARTITION = auto()
-    """What a repartition has begun is removed."""
+    """Removes what an unfinished repartition has written."""
     SEEN_FILES = auto()
-    """A file source's list is put together again."""
+    """Rebuilds a file source's list."""
     SOURCE_START = auto()
-    """The file that says where a source began is derived or removed."""
+    """Derives or removes the file with a source's start position."""
     SOURCE_SNAPSHOT = auto()
-    """The file that says where an Iceberg source began names the snapshot in which it stands."""
+    """Writes the current snapshot into the file with an Iceberg source's start position."""
     SCHEMA_PATHS = auto()
-    """Operator metadata names its schemas where they are now."""
+    """Corrects the schema paths in operator metadata."""
     PARTITION_COUNT = auto()
-    """Offset entries say how many partitions the state has."""
+    """Writes the number of partitions into offset entries."""
     SETTINGS = auto()
-    """Offset entries say the settings that the state files prove."""
+    """Writes the settings that the state files prove into offset entries."""
     DESCRIPTION = auto()
-    """A schema or operator metadata that cannot be read is removed: Spark writes it anew."""
+    """Removes an unreadable schema or operator metadata: Spark writes it again."""
     STATE = auto()
-    """The state is read in full before it is decided what to do."""
+    """Reads the whole state, then decides what to do."""
     LOST_STATE = auto()
-    """All of the state is restored from a backup."""
+    """Restores the whole state from a backup."""
     GO_BACK = auto()
-    """The stream goes back to the newest batch that is whole."""
+    """Takes the stream back to the newest whole batch."""

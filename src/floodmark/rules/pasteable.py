@@ -1,4 +1,4 @@
-"""Puts the places that a user works with into the commands that rules name."""
+"""Puts the user's own paths into the commands in rule texts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from collections.abc import Mapping
 
 
 def with_places(words: str, places: Mapping[str, str]) -> str:
-    """`floodmark upgrade CP NEW` with what CP and NEW are; a name without a place is left out."""
+    """Replace CP and NEW in `floodmark upgrade CP NEW` by paths; drop a name without a path.
+
+    A command without backquotes is recognised by its verb, which CP follows at once.
+    """
     for name, place in places.items():
         quoted = (f" {shlex.quote(place)}" if place else "").replace("\\", r"\\")
-        words = re.sub(rf"(`floodmark [^`]*?) {re.escape(name)}(?=[ `])", rf"\1{quoted}", words)
+        word = re.escape(name)
+        words = re.sub(rf"(`floodmark [^`]*?) {word}(?=[ `])", rf"\1{quoted}", words)
+        words = re.sub(rf"(floodmark [a-z-]+) {word}(?=[ .,;]|$)", rf"\1{quoted}", words)
     return words

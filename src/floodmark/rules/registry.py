@@ -1,6 +1,6 @@
-"""Finds the rules by the files of their families' folders, when first asked.
+"""Finds the rules by the files of their families' folders, on first use.
 
-So a rule is added by adding a file: no list has to be kept.
+To add a rule, add a file: there is no list to keep.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.layout import STATE
+from floodmark.checkpoint.layout import COMMITS, OFFSETS, STATE, main_file
 from floodmark.errors import WrongUse
 from floodmark.rules.finding import Finding, Rule, in_order
 from floodmark.rules.mend import Mend
 from floodmark.rules.start_inputs.situation import Situation
 
 FAMILIES = ("checkpoint", "pipeline", "compatibility", "start")
+_UNEXAMINED = "unexamined-part"
 _FORMER_NAMES = {
     "local-checkpoint-on-cluster": "checkpoint-on-local-disk",
     "unreplayable-source": "non-replayable-source",
@@ -30,13 +31,13 @@ class Known(NamedTuple):
     rule: Rule
     family: str
     check: Callable[[Any], Iterator[Any]]
-    """Gives findings; of compatibility, reasons."""
+    """Yields findings; compatibility rules yield reasons."""
     together: bool
-    """Lint: it looks at every file at once."""
+    """Lint: whether it checks all files together."""
     check_start: Callable[[Situation], Iterator[Finding]] | None = None
-    """Of a rule that also judges a query before it starts."""
+    """The check of a query before it starts, if the rule has one."""
     check_starts: Callable[[Sequence[tuple[str, str, str]]], Iterator[Finding]] | None = None
-    """Of a rule that also judges all pipelines of a run together."""
+    """The check of all pipelines of a run together, if the rule has one."""
 
 
 @cache
@@ -65,12 +66,12 @@ def all_rules() -> tuple[Known, ...]:
 
 
 def start_checks() -> tuple[Callable[[Situation], Iterator[Finding]], ...]:
-    """What judges a query before it starts, of every family."""
+    """Return the checks of a query before it starts, from every family."""
     return tuple(known.check_start for known in all_rules() if known.check_start is not None)
 
 
 def names_to_allow() -> dict[str, str]:
-    """What `--allow` takes → the rule's name: former names lead to today's."""
+    """Return each name that `--allow` accepts → the rule's name; includes former names."""
     names = {
         known.rule.name
         for known in all_rules()
@@ -80,19 +81,38 @@ def names_to_allow() -> dict[str, str]:
 
 
 def examine(evidence: Evidence) -> tuple[Finding, ...]:
-    """Every finding of every doctor's rule: none stops another."""
+    """Return every finding of every doctor's rule; no rule stops another."""
+    unexamined = {item.path for item in evidence.checkpoint.unexamined}
     return in_order(
         _with_advice(finding, evidence)
         for known in rules_of("checkpoint")
         for finding in known.check(evidence)
+        if known.rule.name == _UNEXAMINED or not _rests_on(finding.path, unexamined)
     )
 
 
+def _rests_on(path: str, unexamined: set[str]) -> bool:
+    """Whether a finding rests on a file that was not examined: such a file is not missing."""
+    mine = _neighbours(main_file(path) or path)
+    return any(
+        f"{mine}/".startswith(f"{theirs}/")
+        or theirs.startswith(f"{mine}/")
+        or (theirs in (OFFSETS, COMMITS) and mine.startswith((OFFSETS, COMMITS, STATE)))
+        for theirs in map(_neighbours, unexamined)
+    )
+
+
+def _neighbours(path: str) -> str:
+    """Files that are judged by each other: a log, an operator, a source."""
+    top, slash, rest = path.partition("/")
+    return top if top in (OFFSETS, COMMITS) else f"{top}{slash}{rest.partition('/')[0]}"
+
+
 def _with_advice(finding: Finding, evidence: Evidence) -> Finding:
-    # Whatever is wrong with a file, its old bytes mend it.
+    # The old bytes of a file repair it, whatever is wrong with it.
     if not finding.repairable and finding.path not in evidence.cures:
         return finding
-    # What only the content of a state file shows, `repair` does not see without reading it.
+    # `repair` must read the content of a state file if only the content shows the damage.
     read = " --read-data" if evidence.read_data and finding.path.startswith(f"{STATE}/") else ""
     asked = " --table TABLE" if Mend.SOURCE_SNAPSHOT in mends_of(finding) else ""
     do = f"`floodmark repair CP{read}{asked}`. By hand: {finding.do}"
@@ -105,12 +125,12 @@ def _mends() -> dict[str, tuple[Mend, ...]]:
 
 
 def mends_of(finding: Finding) -> tuple[Mend, ...]:
-    """What the finding's rule offers to `repair`."""
+    """Return the mends that the finding's rule offers to `repair`."""
     return _mends().get(finding.code, ())
 
 
 def find_rule(name: str) -> Known:
-    """By code or by name."""
+    """Return a rule by its code or its name."""
     wanted = _FORMER_NAMES.get(name.strip().lower(), name.strip())
     for known in all_rules():
         if wanted.upper() == known.rule.code or wanted.lower() == known.rule.name:

@@ -1,1 +1,1 @@
-"""The doctor's rules, one a file: FM1xx. The registry finds them by their files."""
+"""The doctor's rules (FM1xx), one in each file. The registry finds them by their files."""

@@ -1,4 +1,4 @@
-"""Finds a hole in the files that a state version is rebuilt from."""
+"""Finds a gap in the files that rebuild a state version."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ RULE = Rule(
     Severity.ERROR,
     finds="A delta, changelog or snapshot missing between the last snapshot and the state version "
     "that the next batch loads.",
-    matters="A version is the last snapshot and every change since: one missing file breaks all "
-    "that come after it.",
+    matters="A version is the last snapshot and every change after it, so one missing file "
+    "breaks all later versions.",
     restart="The query goes on only as long as executors hold the state in memory; a start fails "
     "with CANNOT_LOAD_STATE_STORE.",
     instead="Restore the file from a backup.",
@@ -31,6 +31,6 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         names = first if first == last else f"{first} to {last}"
         yield RULE.finding(
             f"{need.folder}/{last}",
-            f"{need.folder}: version {need.version} cannot be rebuilt, {names} is missing.",
+            f"{need.folder}: version {need.version} cannot be rebuilt: {names} is missing.",
             repairable=evidence.state_is_to_be_had,
         )

@@ -1,4 +1,4 @@
-"""Finds batches that were planned and never committed, with later ones that were."""
+"""Finds batches that were planned and never committed, although later ones were."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ RULE = Rule(
     finds="A batch with an offset entry and no commit, older than the newest commit.",
     matters="This is what is left after a start on commits that were behind: Spark went on "
     "without running the batch again. Its output may be missing.",
-    restart="Spark does not look at it.",
+    restart="Spark does not look at such a batch.",
     instead="Compare the sink with the batch's offsets (`floodmark offsets CP --batch N`) and "
-    "read those records again if they are not there.",
+    "read those records again if the sink does not have them.",
 )
 
 

@@ -40,18 +40,19 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                 "Restore the folder offsets/ from a backup: `floodmark repair CP --from-backup "
                 "REPO`."
             )
-            # Said alike of every entry: a hundred of them are one trouble.
+            # The words are the same for every entry: a hundred of them are one problem.
             means = (
-                "Without any Spark takes this for a first start: 4.1 and later refuse a folder "
-                "that is not empty, earlier ones begin again at batch 0."
+                "Without any offset entry Spark treats this as a first start: Spark 4.1 and "
+                "later refuse a folder that is not empty, earlier versions begin again at batch "
+                "0."
             )
         elif blocks:
-            means = f"Spark does not start: it wants offsets/{batch}."
+            means = f"Spark does not start: it needs offsets/{batch}."
         else:
             means = "Spark starts; going back to this batch is not possible."
         yield RULE.finding(
             f"{COMMITS}/{batch}",
-            f"commits/{batch} is there and offsets/{batch} is not.",
+            f"commits/{batch} exists, but offsets/{batch} does not.",
             repairable=blocks and evidence.way_back is not None,
             severity=Severity.ERROR if blocks else Severity.WARNING,
             why=f"{RULE.matters} {means}",

@@ -35,6 +35,6 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         verb = "are" if len(ahead) > 1 else "is"
         yield RULE.finding(
             f"{COMMITS}/{ahead[0]}",
-            f"{names} {verb} there, and the newest offset entry is offsets/{latest}.",
+            f"{names} {verb} newer than the newest offset entry, offsets/{latest}.",
             repairable=evidence.way_back is not None,
         )

@@ -18,8 +18,8 @@ RULE = Rule(
     "two queries write here.",
     restart="Only the newest planned batch is run again. The others are neither run nor "
     "committed: what they had not written is lost.",
-    instead="Write the lost commits again: Spark plans a batch only when the one before it is "
-    "done, so they were.",
+    instead="Write the lost commits again: Spark plans a batch only when the batch before it is "
+    "done, so these batches are done.",
     repairable=True,
     mends=(Mend.OLDER_COMMITS, Mend.GO_BACK),
 )

@@ -15,7 +15,7 @@ RULE = Rule(
     Severity.ERROR,
     finds="Several planned batches and not one commit, by a Spark that writes commits.",
     matters="The folder commits/ was lost. Which batches finished is no longer known.",
-    restart="Spark runs the newest planned batch again and takes all before it as done.",
+    restart="Spark runs the newest planned batch again and counts all earlier ones as done.",
     instead="Restore commits/ from a backup. If the sink has every batch but the newest, the "
     "start does no harm.",
     mends=(Mend.NEWEST_COMMIT,),
@@ -30,6 +30,6 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if any(entry.metadata and entry.metadata.conf for entry in checkpoint.offsets.values()):
         yield RULE.finding(
             "commits",
-            f"{len(checkpoint.offset_ids)} batches are planned and commits/ has none of them.",
+            f"{len(checkpoint.offset_ids)} batches are planned, but commits/ has no commit.",
             repairable=derived_commit(checkpoint, checkpoint.offset_ids[-2]) is not None,
         )

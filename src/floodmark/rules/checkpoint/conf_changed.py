@@ -21,7 +21,8 @@ RULE = Rule(
     restart="Spark goes on with the newest entry's values and reads state that was written with "
     "others.",
     instead="Put the value that the state files were written with back into the entries. "
-    "`repair` does so for the codec and the provider, which the files tell by themselves.",
+    "`repair` does so for the codec and the provider, because the files themselves show "
+    "these.",
     mends=(Mend.SETTINGS,),
 )
 
@@ -39,6 +40,6 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             if old[key] != new[key]:
                 yield RULE.finding(
                     f"{OFFSETS}/{batch}",
-                    f"From batch {batch} on, {key} is {new[key]}; before, it was {old[key]}.",
+                    f"{key} is {new[key]} from batch {batch} on, and was {old[key]} before.",
                     repairable=evidence.written_with(key) is not None,
                 )

@@ -12,11 +12,11 @@ RULE = Rule(
     "FM118",
     "damaged-state-file",
     Severity.ERROR,
-    finds="A delta, snapshot, changelog or zip that has no bytes, is cut short, does not "
-    "decode, or is not what Spark wrote by its side file. Content is read with --read-data.",
-    matters="The state of a whole partition hangs on each of these files.",
-    restart="The batch that loads it fails (CANNOT_LOAD_STATE_STORE). Spark 4.2 and later pass "
-    "over a bad newest snapshot if an older one and all changes since are there.",
+    finds="A delta, snapshot, changelog or zip that has no bytes, is cut short, does not decode, "
+    "or does not match the checksums in its side file. --read-data reads the content.",
+    matters="The state of a whole partition depends on each of these files.",
+    restart="The batch that loads it fails (CANNOT_LOAD_STATE_STORE). Spark 4.2 and later skip a "
+    "bad newest snapshot if an older one and all changes after it exist.",
     instead="Restore the file from a backup.",
     mends=(Mend.STATE, Mend.GO_BACK),
 )
@@ -25,7 +25,7 @@ RULE = Rule(
 def check(evidence: Evidence) -> Iterator[Finding]:
     for file in evidence.checkpoint.state_files:
         fault = evidence.faults.get(file.path)
-        reason = "it is empty" if file.size == 0 else fault and fault.reason
+        reason = "the file is empty" if file.size == 0 else fault and fault.reason
         if not reason:
             reason = _not_as_written(evidence, file.path)
         if not reason or (fault is not None and fault.newer):
@@ -37,14 +37,15 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             severity=Severity.ERROR if needed else Severity.WARNING,
             why=None
             if needed
-            else f"{RULE.matters} The next start does not need this one: only going back would.",
+            else f"{RULE.matters} The next start does not need this file; only going back to an "
+            "earlier batch does.",
             repairable=not needed or evidence.state_is_to_be_had,
         )
 
 
 def _not_as_written(evidence: Evidence, path: str) -> str | None:
     if path in evidence.altered:
-        return "it is not what Spark wrote, by the checksums in its side file"
+        return "its bytes do not match the checksums in its side file"
     tables = evidence.snapshots.get(path, ())
     changed = next((table.path for table in tables if table.path in evidence.altered), None)
-    return None if changed is None else f"{changed} is not what Spark wrote, by its side file"
+    return None if changed is None else f"{changed} does not match the checksums in its side file"

@@ -10,7 +10,7 @@ from floodmark.connectors.delta.reach import DeltaTrouble, shortfall
 from floodmark.errors import MalformedFile
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.start_inputs.situation import Situation
-from floodmark.rules.start_inputs.tables import shortfalls
+from floodmark.rules.start_inputs.table import shortfalls
 
 RULE = Rule(
     "FM147",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.layout import STATE
+from floodmark.checkpoint.layout import CHECKSUM, STATE
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
 
@@ -29,10 +29,10 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         needed = path in evidence.needed
         yield RULE.finding(
             path,
-            f"{path} does not fit {path}.crc: {how}.",
+            f"{path} does not match {path}.crc: {how}.",
             severity=Severity.ERROR if needed else Severity.WARNING,
             repairable=not needed or evidence.state_is_to_be_had,
         )
     for path, fault in evidence.faults.items():
-        if path.startswith(f"{STATE}/") and path.endswith(".crc"):
+        if path.startswith(f"{STATE}/") and path.endswith(CHECKSUM):
             yield RULE.finding(path, f"{path} cannot be read: {fault.reason}.", repairable=True)

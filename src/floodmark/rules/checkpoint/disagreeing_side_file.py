@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.checksums.sidefiles import side_file_size
-from floodmark.checkpoint.evidence import Evidence, main_file, side_file
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import main_file, side_file
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
 
@@ -13,11 +14,11 @@ RULE = Rule(
     "FM115",
     "disagreeing-side-file",
     Severity.WARNING,
-    finds="A file whose bytes do not fit the checksums in its hidden `.NAME.crc`.",
+    finds="A file whose bytes do not match the checksums in its hidden `.NAME.crc`.",
     matters="The file was changed after Spark wrote it: by hand, by a copy without its side file, "
     "or by a failing disk.",
-    restart="Spark does not check these for logs and state, and goes on with what it finds; SST "
-    "files, `hadoop fs -cat` and spark.read do check, and fail.",
+    restart="Spark does not check these checksums for logs and state, and uses the file as it "
+    "is. Reads of SST files, `hadoop fs -cat` and spark.read do check them, and fail.",
     instead="If you changed the file on purpose, remove the side file. If not, restore the file "
     "from a backup.",
     repairable=True,
@@ -26,7 +27,7 @@ RULE = Rule(
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    # Of a file that cannot be read at all, another rule speaks.
+    # Another rule reports a file that cannot be read at all.
     broken = evidence.faults.keys() | evidence.unusable
     tables = {
         table.path
@@ -35,14 +36,14 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         for table in named
     }
     for path in sorted(evidence.disagreeing - broken - tables):
-        yield RULE.finding(path, f"{path} does not fit the checksums in {side_file(path)}.")
+        yield RULE.finding(path, f"{path} does not match the checksums in {side_file(path)}.")
     for path, size in evidence.sizes.items():
         main = main_file(path)
         if main is None or main in evidence.disagreeing or main in broken:
             continue
         found = evidence.sizes.get(main, -1)
-        # An empty file needs no side file, and one of a store's own `.crc` has none either.
+        # An empty file needs no side file, and neither does a store's own `.crc`.
         if found > 0 and size != side_file_size(found):
             yield RULE.finding(
-                main, f"{main} has {found:,} bytes, and its side file {path} is for another length."
+                main, f"{main} has {found:,} bytes, but its side file {path} is for another length."
             )

@@ -11,13 +11,14 @@ RULE = Rule(
     "FM145",
     "dstreams-incomplete-rdd",
     Severity.ERROR,
-    finds="A saved RDD whose part files are not numbered from 0 without a hole, or that has fewer "
-    "than its `_partitioner` says. With --read-data also a part that the next start reads, and "
-    "that is cut short, does not decode, or is not what Spark wrote by its side file.",
+    finds="A saved RDD whose part files are not numbered from 0 without a gap, or that has fewer "
+    "parts than its `_partitioner` says. With --read-data also a part that the next start "
+    "reads, and that is cut short, does not decode, or does not match the checksums in its "
+    "side file.",
     matters="The parts are the state of updateStateByKey and its like.",
-    restart="The application fails when it recovers the RDD ('Invalid checkpoint file'). Where "
-    "only the last parts are gone, Spark does not notice, and their keys are lost.",
-    instead="Restore the part from a backup; else the state starts over.",
+    restart="The application fails when it recovers the RDD ('Invalid checkpoint file'). If only "
+    "the last parts are gone, Spark does not notice, and their keys are lost.",
+    instead="Restore the part from a backup. Otherwise the state starts over.",
 )
 
 
@@ -34,6 +35,6 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             fault = evidence.faults.get(part)
             reason = fault.reason.rstrip(".") if fault else None
             if reason is None and part in evidence.altered:
-                reason = "it is not what Spark wrote, by the checksums in its side file"
+                reason = "its bytes do not match the checksums in its side file"
             if reason is not None:
                 yield RULE.finding(part, f"{part} is damaged: {reason}.")

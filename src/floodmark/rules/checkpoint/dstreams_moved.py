@@ -1,4 +1,4 @@
-"""Finds a DStreams checkpoint that lies elsewhere than its application says."""
+"""Finds a DStreams checkpoint that is not in the folder that its application names."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ RULE = Rule(
     "dstreams-moved",
     Severity.WARNING,
     finds="A DStreams checkpoint whose application names another folder as its own.",
-    matters="The folder is written down in every checkpoint file, and each saved RDD by its whole "
-    "path. A copy still points to the original.",
-    restart="Spark reads the application here, and state and new checkpoints at the place that it "
-    "names.",
-    instead="Move the folder back before a recovery, or begin anew with its state: "
-    "floodmark run APP.py --fresh-with-state.",
+    matters="Every checkpoint file names this folder, and each saved RDD by its whole path. A "
+    "copy still points to the original.",
+    restart="Spark reads the application from this folder, but uses the folder that the "
+    "application names for state and new checkpoints.",
+    instead="Move the folder back before a recovery, or begin again with its state: floodmark "
+    "run APP.py --fresh-with-state.",
 )
 
 

@@ -12,11 +12,11 @@ RULE = Rule(
     "dstreams-saved-too-often",
     Severity.WARNING,
     finds="A stream whose state is saved with every batch of less than 10 seconds.",
-    matters="The whole state is written each time. Where that takes longer than a batch, batches "
-    "queue up, and thousands of small files are made and removed.",
-    restart="It changes nothing about a restart: the application is saved with every batch anyway.",
-    instead="DStream.checkpoint(5 to 10 batches), in a new context: a recovered one keeps the "
-    "interval that it was saved with.",
+    matters="Spark writes the whole state each time. If that takes longer than a batch, batches "
+    "queue up. Spark also creates and removes thousands of small files.",
+    restart="A restart is not affected: the application is saved with every batch anyway.",
+    instead="Call DStream.checkpoint with 5 to 10 batch intervals in a new context: a recovered "
+    "context keeps its saved interval.",
 )
 _LONG_ENOUGH_MS = 10_000
 

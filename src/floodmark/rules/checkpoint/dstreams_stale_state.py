@@ -14,8 +14,8 @@ RULE = Rule(
     "dstreams-stale-state",
     Severity.ADVICE,
     finds="More than one <uuid> folder of saved RDDs in a DStreams checkpoint.",
-    matters="Each run makes a folder of its own, and Spark removes none of them.",
-    restart="Only what the newest graph names is read. The graph may still name RDDs of an "
+    matters="Each run creates its own folder, and Spark removes none of them.",
+    restart="Spark reads only what the newest graph names. The graph may still name RDDs of an "
     "earlier run, until they have been saved again.",
     instead="Remove older folders after the application has run for a few checkpoint intervals, "
     "or set spark.cleaner.referenceTracking.cleanCheckpoints=true.",

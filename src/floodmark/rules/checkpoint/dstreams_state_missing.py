@@ -1,4 +1,4 @@
-"""Finds state that a DStreams application names and that is not there."""
+"""Finds missing state that a DStreams application names."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ RULE = Rule(
     "dstreams-state-missing",
     Severity.ERROR,
     finds="A saved RDD that the newest checkpoint file names and that is not in the folder.",
-    matters="It is the state of updateStateByKey, mapWithState or a window, as of one batch. Spark "
-    "itself removes it where a context is killed again while it makes up for missed batches.",
+    matters="The RDD is the state of updateStateByKey, mapWithState or a window after one batch. "
+    "Spark itself removes it if a context is killed again while it makes up for missed "
+    "batches.",
     restart="Spark fails ('Checkpoint directory does not exist' or 'Invalid checkpoint "
     "directory'), or computes the state again from input that may be gone.",
-    instead="Restore the folder from a backup; else begin anew with the newest state that is "
-    "there: floodmark run APP.py --fresh-with-state.",
+    instead="Restore the folder from a backup. Otherwise begin again with the newest state that "
+    "exists: floodmark run APP.py --fresh-with-state.",
 )
 
 
@@ -29,6 +30,6 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for at, location in found.gone_rdds:
         yield RULE.finding(
             rdd_folder(location),
-            f"{found.restart_file} names {location} as the state of stream {at}, and "
-            "the folder has no such RDD.",
+            f"{found.restart_file} names {location} as the state of stream {at}, but the folder "
+            "has no such RDD.",
         )

@@ -1,4 +1,4 @@
-"""Finds a DStreams checkpoint whose write was stopped."""
+"""Finds a DStreams checkpoint file whose write was interrupted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RULE = Rule(
     Severity.ADVICE,
     finds="`temp` in a DStreams checkpoint, or hidden attempt files of its RDDs, an hour old or "
     "more.",
-    matters="A write was stopped half way; the checkpoint it was to become does not exist.",
+    matters="A write was interrupted, so its checkpoint file does not exist.",
     restart="Spark falls back to the checkpoint before it, and removes `temp` at its next write.",
     instead="Nothing. Hidden attempt files can be removed while the application is stopped.",
 )

@@ -1,4 +1,4 @@
-"""Finds a DStreams checkpoint file that cannot be what Spark wrote."""
+"""Finds a DStreams checkpoint file that is not in a form that Spark writes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ RULE = Rule(
     "FM143",
     "dstreams-unreadable",
     Severity.WARNING,
-    finds="A checkpoint-<time> file that is empty, cut short, or no stream that Spark writes.",
-    matters="It holds the application's whole graph; a damaged one is passed over.",
-    restart="Spark reads from the newest back and takes the first that it can read. If none can "
-    "be read, getOrCreate fails.",
-    instead="Restore the newest file from a backup; else the batches since the last sound one "
-    "are run again.",
+    finds="A checkpoint-<time> file that is empty, cut short, or not in a form that Spark writes.",
+    matters="The file holds the application's whole graph. Spark skips a damaged one.",
+    restart="Spark tries the newest file first, and loads the first one that it can read. If it "
+    "can read none, getOrCreate fails.",
+    instead="Restore the newest file from a backup. Otherwise Spark runs the batches after the "
+    "last readable file again.",
 )
 
 
@@ -35,11 +35,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _instead_of(path: str, evidence: Evidence) -> str:
-    """What Spark falls back to from this file."""
+    """Return the file that Spark falls back to, in words."""
     found = evidence.checkpoint.dstreams
     newest_first = [file.path for file in reversed(found.graph_files)] if found else []
     older = newest_first[newest_first.index(path) + 1 :] if path in newest_first else []
     sound = next((one for one in older if one not in evidence.faults), None)
     if sound is not None:
-        return f"The next older one that can be read is {sound}."
-    return "There is no older one that can be read."
+        return f"The next older file that can be read is {sound}."
+    return "There is no older file that can be read."

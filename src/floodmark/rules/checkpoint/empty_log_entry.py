@@ -1,4 +1,4 @@
-"""Finds an offset or commit entry of no bytes."""
+"""Finds an offset or commit entry without content."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ RULE = Rule(
     "empty-log-entry",
     Severity.ERROR,
     finds="A file in offsets/ or commits/ that has no bytes.",
-    matters="A crash or a full disk stopped its write half way, on storage that does not rename "
-    "whole files.",
+    matters="A crash or a full disk interrupted its write, on storage that does not rename whole "
+    "files.",
     restart="Spark opens the newest entries and stops at 'Incomplete log file'.",
-    instead="Remove the file and its hidden .crc. An offset entry is then planned again; without "
-    "its commit, the batch is run again over the same offsets.",
+    instead="Remove the file and its hidden .crc. Spark then plans the batch of a removed offset "
+    "entry again. It runs the batch of a removed commit again, over the same offsets.",
     repairable=True,
     mends=(Mend.GO_BACK,),
 )
@@ -27,5 +27,5 @@ RULE = Rule(
 def check(evidence: Evidence) -> Iterator[Finding]:
     for path, entry, fault in damaged_entries(evidence):
         if fault.empty:
-            do_if_old = "Nothing has to be done; Spark removes it with old batches."
+            do_if_old = "Do nothing; Spark removes the file with old batches."
             yield entry_finding(RULE, evidence, path, f"{entry} is empty.", do_if_old)

@@ -1,4 +1,4 @@
-"""Finds a file source that has forgotten files it has taken."""
+"""Finds a file source that has forgotten files that it has read."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             has = "is gone" if seen < 0 else f"ends at {seen}"
             yield RULE.finding(
                 f"{SOURCES}/{source.id}",
-                f"Batch {newest} took entry {wanted} of source {source.id}'s list of files, "
-                f"and the list {has}.",
+                f"Batch {newest} took entry {wanted} of source {source.id}'s list of files, but "
+                f"the list {has}.",
             )

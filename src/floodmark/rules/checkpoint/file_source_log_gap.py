@@ -1,4 +1,4 @@
-"""Finds a hole in a file source's list of seen files."""
+"""Finds a gap in a file source's list of seen files."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ RULE = Rule(
     finds="An entry missing after the newest compaction of a file source's log.",
     matters="The log is the source's memory of which files it has taken.",
     restart="Spark reads the whole log at a start, and fails at the hole.",
-    instead="Restore the entry from a backup (`repair --from-backup`). Written again without its "
-    "files, the source takes those that are still there for new ones.",
+    instead="Restore the entry from a backup (`repair --from-backup`). If the entry is written "
+    "again without its files, the source treats the files that still exist as new.",
     repairable=True,
     mends=(Mend.SEEN_FILES,),
 )

@@ -14,8 +14,8 @@ RULE = Rule(
     finds="An entry of a file source's log that is empty, cut short or garbled.",
     matters="The log is the source's memory of which files it has taken.",
     restart="Spark reads the whole log at a start, and fails at this entry.",
-    instead="Restore the entry from a backup (`repair --from-backup`). Written again without its "
-    "files, the source takes those that are still there for new ones.",
+    instead="Restore the entry from a backup (`repair --from-backup`). If the entry is written "
+    "again without its files, the source treats the files that still exist as new.",
     repairable=True,
 )
 

@@ -15,11 +15,13 @@ RULE = Rule(
     finds="With --sources: a Hudi table whose active timeline begins after the commit in which the "
     "stream stands, or ends before it.",
     matters="Commits are archived, and their files cleaned, after some time "
-    "(hoodie.keep.min.commits, hoodie.cleaner.commits.retained); a table that ends before the "
-    "stream's commit was restored or made anew.",
-    restart="Not tried with Hudi itself. An incremental read from an archived commit may fail, or "
-    "leave out what was cleaned; one from a commit that is yet to come reads nothing until then.",
-    instead="Compare what the stream has written with the table. To begin again: a new checkpoint.",
+    "(hoodie.keep.min.commits, hoodie.cleaner.commits.retained); a table that ends before "
+    "the stream's commit was restored or created again.",
+    restart="Nobody has tried this with Hudi itself. An incremental read from an archived commit "
+    "may fail, or leave out cleaned files. A read from a future commit returns nothing "
+    "until that commit exists.",
+    instead="Compare what the stream has written with the table. To begin again, use a new "
+    "checkpoint.",
 )
 
 
@@ -40,6 +42,6 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             continue
         yield RULE.finding(
             entry,
-            f"Source {source.id} stands at commit {stands}, and the timeline of {table.place} "
+            f"Source {source.id} stands at commit {stands}, but the timeline of {table.place} "
             f"{found}.",
         )

@@ -1,4 +1,4 @@
-"""Finds a Hudi stream whose offset a Hudi 1.0 or later would read as no place at all."""
+"""Finds a Hudi stream whose offset Hudi 1.0 and later read as null."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ RULE = Rule(
     Severity.ADVICE,
     finds="A Hudi source whose newest offset has the form of releases before 1.0: "
     '{"commitTime":…}.',
-    matters="Hudi 1.0 looks for offsetCommitTime and passes over fields that it does not know: it "
-    "reads this offset as null.",
-    restart="With the Hudi that wrote it, the query goes on. With Hudi 1.0 or later its place is "
-    "lost.",
+    matters="Hudi 1.0 looks for offsetCommitTime and ignores unknown fields, so it reads this "
+    "offset as null.",
+    restart="With the Hudi that wrote it, the query goes on. With Hudi 1.0 or later its position "
+    "is lost.",
     instead="Before Hudi is upgraded, let the query read to its end. Then begin with a new "
     "checkpoint at that commit (hoodie.datasource.streaming.startOffset), which reads it again.",
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.connectors.iceberg.reach import IcebergTrouble
 from floodmark.rules.finding import Finding, Rule, Severity
-from floodmark.rules.start_inputs.snapshots import shortfalls
+from floodmark.rules.start_inputs.snapshot import shortfalls
 
 RULE = Rule(
     "FM157",
@@ -18,8 +18,8 @@ RULE = Rule(
     matters="expire_snapshots overtook the stream. An Iceberg stream goes from snapshot to "
     "snapshot, and needs the one in which it stands.",
     restart="The query fails (Cannot load current offset at snapshot …, the snapshot was expired "
-    "or removed). Where it has read nothing yet, it begins with the oldest snapshot that is left, "
-    "silently, and never reads what older ones added.",
+    "or removed). If the stream has read nothing yet, it silently begins with the oldest "
+    "snapshot that is left, and never reads what the older ones added.",
     instead="Read the table again with a new checkpoint; with the state of this one, start at the "
     "oldest snapshot left (`floodmark rewind CP --to-offsets FILE`) and fill the gap from the "
     "table. Keep snapshots for longer than the stream may stand: "

@@ -9,19 +9,19 @@ from floodmark.checkpoint.layout import SOURCES
 from floodmark.connectors.iceberg.offset import BEFORE_FIRST, KIND
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
-from floodmark.rules.start_inputs.snapshots import shortfalls
+from floodmark.rules.start_inputs.snapshot import shortfalls
 
 RULE = Rule(
     "FM159",
     "iceberg-start-expired",
     Severity.WARNING,
-    finds="With --sources: an Iceberg stream that began in a snapshot which the table has expired "
-    "since, while the snapshot in which it stands is there.",
+    finds="With --sources: an Iceberg stream that began in a snapshot which has expired since, "
+    "while the snapshot in which it stands still exists.",
     matters="With the trigger availableNow Iceberg counts from the snapshot in "
     "sources/<id>/offsets/0, however far the stream has come.",
     restart="With availableNow the query fails (Cannot load current offset at snapshot …, the "
-    "snapshot was expired or removed), though all that it reads next is there. With other triggers "
-    "it goes on.",
+    "snapshot was expired or removed), though everything that it reads next exists. With "
+    "other triggers it goes on.",
     instead="Write the snapshot in which the stream stands into that file, with position -1. "
     "`floodmark upgrade` does so in the new checkpoint.",
     mends=(Mend.SOURCE_SNAPSHOT,),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.connectors.iceberg.reach import IcebergTrouble
 from floodmark.rules.finding import Finding, Rule, Severity
-from floodmark.rules.start_inputs.snapshots import shortfalls
+from floodmark.rules.start_inputs.snapshot import shortfalls
 
 RULE = Rule(
     "FM158",
@@ -15,9 +15,9 @@ RULE = Rule(
     Severity.ERROR,
     finds="With --sources: an Iceberg table that has lost no snapshot and does not have the "
     "stream's, or whose current snapshot does not come from it.",
-    matters="The table was dropped and made anew, replaced (CREATE OR REPLACE TABLE), rolled back, "
-    "or the place is another table's. An Iceberg offset names no table, so that nothing else "
-    "tells.",
+    matters="The table was dropped and created again, replaced (CREATE OR REPLACE TABLE) or "
+    "rolled back, or another table is at this place. An Iceberg offset does not name its "
+    "table, so only the snapshots show this.",
     restart="The query fails: Iceberg finds neither the snapshot nor one that follows it.",
     instead="Read the table that the checkpoint knows, or begin with a new checkpoint.",
 )

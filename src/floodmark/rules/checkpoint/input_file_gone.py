@@ -1,4 +1,4 @@
-"""Finds input files that the next batch reads and that are gone."""
+"""Finds missing input files that the next batch reads."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ RULE = Rule(
     "FM148",
     "input-file-gone",
     Severity.ERROR,
-    finds="With --sources: files of the batch in flight, or seen and waiting, that are not in the "
-    "input folder any more.",
+    finds="With --sources: files of the in-flight batch, or seen and waiting, that are no longer "
+    "in the input folder.",
     matters="Somebody moved or removed files that the stream had listed and not yet read.",
     restart="The batch fails on the missing file, at every start; with "
     "spark.sql.files.ignoreMissingFiles it goes on without its records.",
@@ -29,7 +29,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if files:
             more = f" and {len(files) - 1} more are" if len(files) > 1 else " is"
             yield RULE.finding(
-                f"{SOURCES}/{source}", f"Source {source}: {files[0]}{more} listed and not there."
+                f"{SOURCES}/{source}",
+                f"Source {source}: {files[0]}{more} in its list, but not in the folder.",
             )
 
 
@@ -41,7 +42,8 @@ def check_start(situation: Situation) -> Iterator[Finding]:
             yield RULE.finding(
                 situation.location,
                 f"{many} that the next batch reads {are} {files[0]}",
-                why="They were seen and not yet committed. Spark fails on them, or skips them "
-                "silently where spark.sql.files.ignoreMissingFiles is set.",
-                do="Put them back under the same names.",
+                why="The source has seen these files, but they are not committed yet. Spark "
+                "fails on them, or silently skips them if "
+                "spark.sql.files.ignoreMissingFiles is set.",
+                do="Put the files back under the same names.",
             )

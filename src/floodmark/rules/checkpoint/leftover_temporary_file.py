@@ -25,7 +25,7 @@ RULE = Rule(
 def check(evidence: Evidence) -> Iterator[Finding]:
     checkpoint = evidence.checkpoint
     if not checkpoint.offset_ids:
-        return  # before the first batch they do harm, and another rule says so
+        return  # before the first batch they do harm; another rule reports that
     left = evidence.leftovers
     if left:
         size = sum(file.size for file in left)

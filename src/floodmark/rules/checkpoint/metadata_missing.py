@@ -31,4 +31,4 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if checkpoint.kind is Kind.DSTREAMS or METADATA in evidence.sizes:
         return
     if checkpoint.offset_ids or checkpoint.commit_ids:
-        yield RULE.finding(METADATA, "The metadata file is missing, and batches are there.")
+        yield RULE.finding(METADATA, "The metadata file is missing, but there are batches.")

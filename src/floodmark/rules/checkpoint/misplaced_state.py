@@ -16,7 +16,7 @@ RULE = Rule(
     "partition by Spark's hash.",
     matters="The file belongs to another partition: a copy or a manual change mixed them up.",
     restart="Spark loads it without a warning. Its keys are never found again, and the keys that "
-    "belong there start from nothing.",
+    "belong there start without state.",
     instead="Restore the file from a backup.",
     mends=(Mend.STATE, Mend.GO_BACK),
 )
@@ -28,7 +28,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         is_file = path in evidence.sizes
         yield RULE.finding(
             path,
-            f"{path} is not of this partition: {how}.",
+            f"{path} belongs to another partition: {how}.",
             severity=Severity.WARNING if is_file and not needed else Severity.ERROR,
             repairable=is_file and (not needed or evidence.state_is_to_be_had),
         )

@@ -16,8 +16,8 @@ RULE = Rule(
     Severity.WARNING,
     finds="Offset entries of two versions, commits with and without unique ids, or a store with "
     "files of both kinds of names or of both providers.",
-    matters="A Spark with another configuration wrote on: the state checkpoint format, the "
-    "offset log's format or the provider was changed on an existing checkpoint.",
+    matters="A Spark with another configuration continued the checkpoint: the state checkpoint "
+    "format, the offset log's format or the provider was changed on an existing checkpoint.",
     restart="Spark 4.0 and 4.1 open only the commit version that their configuration implies; "
     "4.2 starts and then fails in the state store (CANNOT_COMMIT).",
     instead="Start with the configuration that wrote the older entries; change provider and "
@@ -29,7 +29,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     checkpoint = evidence.checkpoint
     planned = {batch: entry.version for batch, entry in checkpoint.offsets.items()}
     yield from _changes("offsets", planned)
-    # Version 3 adds names of sinks to either; only ids make the difference.
+    # Version 3 adds names of sinks to both formats; only the ids differ.
     ids = {
         batch: 2 if entry.state_unique_ids else 1
         for batch, entry in checkpoint.commits.items()
@@ -46,7 +46,7 @@ def _changes(log: str, versions: dict[int, int]) -> Iterator[Finding]:
             what = "version" if log == "offsets" else "state format"
             yield RULE.finding(
                 f"{log}/{batch}",
-                f"{log}/{batch} is of {what} {versions[batch]}, and {log}/{before} of "
+                f"{log}/{batch} has {what} {versions[batch]}, but {log}/{before} has "
                 f"{versions[before]}.",
             )
 

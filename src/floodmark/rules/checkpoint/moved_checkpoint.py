@@ -1,11 +1,11 @@
-"""Finds a checkpoint whose own files point elsewhere."""
+"""Finds a checkpoint whose own files point to another place."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.layout import STATE
+from floodmark.checkpoint.layout import OPERATOR_METADATA, STATE, STATE_SCHEMA
 from floodmark.checkpoint.places.plain_place import comparable_place
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
@@ -17,9 +17,9 @@ RULE = Rule(
     finds="Operator metadata whose absolute schema paths lie outside this checkpoint.",
     matters="transformWithState and joins of format 3 write down where their schema files are; a "
     "copy still points to the original.",
-    restart="Spark does not fail: it takes the state as having no schema, compares nothing, "
-    "numbers schemas from 0 again (rows in Avro are then misread), and makes empty folders at "
-    "the old place.",
+    restart="Spark does not fail: it treats the state as if it had no schema, compares nothing, "
+    "numbers schemas from 0 again (rows in Avro are then misread), and makes empty folders "
+    "at the old place.",
     instead="Copy with `floodmark copy`, which rewrites the paths.",
     repairable=True,
     mends=(Mend.SCHEMA_PATHS,),
@@ -29,7 +29,7 @@ RULE = Rule(
 def check(evidence: Evidence) -> Iterator[Finding]:
     here = {comparable_place(place) for place in evidence.places}
     for operator, metadata in sorted(evidence.checkpoint.operators.items()):
-        marker = f"/state/{operator}/_stateSchema/"
+        marker = f"/state/{operator}/{STATE_SCHEMA}/"
         elsewhere = sorted(
             {
                 path.partition(marker)[0]
@@ -40,7 +40,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         )
         if elsewhere and here:
             yield RULE.finding(
-                f"{STATE}/{operator}/_metadata",
+                f"{STATE}/{operator}/{OPERATOR_METADATA}",
                 f"Operator {operator} has its schema files at {elsewhere[0]}, which is not this "
                 "checkpoint.",
             )

@@ -1,4 +1,4 @@
-"""Finds a hole in the offset log."""
+"""Finds a gap in the offset log."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ RULE = Rule(
     Severity.ERROR,
     finds="A batch between the oldest and the newest that is in neither log.",
     matters="Batches have consecutive numbers: one was removed by hand or lost by a copy.",
-    restart="Spark wants the entry before the newest one: 'batch N doesn't exist'. A hole further "
-    "back goes unnoticed.",
-    instead="Restore the entry from a backup. Where the newest batch is committed, the entry "
-    "before it only has to be there; else go back to the last whole batch.",
+    restart="Spark needs the entry before the newest one: 'batch N doesn't exist'. Spark does "
+    "not notice an older gap.",
+    instead="Restore the entry from a backup. If the newest batch is committed, the entry before "
+    "it only has to exist. Otherwise go back to the last whole batch.",
     repairable=True,
     mends=(Mend.OFFSET_ENTRY, Mend.GO_BACK),
 )
@@ -37,7 +37,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         blocks = batch == latest - 1
         yield RULE.finding(
             f"{OFFSETS}/{batch}",
-            f"Batch {batch} is missing from the logs, and later batches are there.",
+            f"Batch {batch} is missing from the logs, but later batches exist.",
             severity=Severity.ERROR if blocks else Severity.WARNING,
             why=None
             if blocks

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import OFFSETS
+from floodmark.checkpoint.text import shorten
 from floodmark.connectors.registry import about
 from floodmark.rules.finding import Finding, Rule, Severity
 
@@ -30,13 +31,22 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         earlier = {source.id: source for source in old}
         for source in new:
             last = earlier.get(source.id)
-            if last is None or last.kind != source.kind or last.text == source.text:
+            if last is None or last.text is None or last.text == source.text:
                 continue
-            if last.offset is None or source.offset is None:
+            if source.text is None:
+                yield RULE.finding(
+                    f"{OFFSETS}/{batch}",
+                    f"Source {source.id}: batch {batch} has no offset for it (-), and batch "
+                    f"{before} had ended at {shorten(last.text)}.",
+                    why="Offsets only grow. A source without an offset begins anew: the next batch "
+                    "reads it from its start.",
+                )
+                continue
+            if last.kind != source.kind or last.offset is None or source.offset is None:
                 continue
             for part, was, now in about(source).went_back(last.offset, source.offset):
                 yield RULE.finding(
                     f"{OFFSETS}/{batch}",
-                    f"Source {source.id}{part}: batch {batch} ends at {now}, "
-                    f"and batch {before} had ended at {was}.",
+                    f"Source {source.id}{part}: batch {batch} ends at {now}, but batch {before} "
+                    f"had ended at {was}.",
                 )

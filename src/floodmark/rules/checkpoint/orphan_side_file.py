@@ -1,11 +1,11 @@
-"""Finds a hidden checksum file whose file is gone, in the way of a later write."""
+"""Finds a hidden checksum file without its file: it blocks a later write."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.checkpoint.evidence import Evidence, log_entry, main_file
-from floodmark.checkpoint.layout import METADATA, SOURCES
+from floodmark.checkpoint.evidence import Evidence, log_entry
+from floodmark.checkpoint.layout import METADATA, SOURCES, main_file
 from floodmark.connectors.files.file_log import log_id
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
@@ -17,7 +17,7 @@ RULE = Rule(
     finds="A hidden `.N.crc` in offsets/, commits/ or a file source's list without its file N, "
     "where Spark has not written N yet; or `.metadata.crc` without `metadata`.",
     matters="On a local disk, Hadoop moves the side file together with its file and does not "
-    "overwrite one that is there.",
+    "overwrite an existing one.",
     restart="The write of N fails, as 'Multiple streaming queries are concurrently using …', "
     "though there is only one.",
     instead="Remove the side file.",
@@ -39,11 +39,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             continue
         entry = log_entry(main) or _list_entry(main)
         if main == METADATA or (entry is not None and entry[1] > newest.get(entry[0], entry[1])):
-            yield RULE.finding(path, f"{path} is left over: {main} is not there.")
+            yield RULE.finding(path, f"{path} is left over: {main} does not exist.")
 
 
 def _list_entry(path: str) -> tuple[str, int] | None:
-    """(`sources/<id>`, entry) of a path in a source's folder."""
+    """Return (`sources/<id>`, entry) of a path in a source's folder."""
     folder, _, name = path.rpartition("/")
     entry = log_id(name) if folder.startswith(f"{SOURCES}/") else None
     return None if entry is None else (folder, entry)

@@ -17,8 +17,9 @@ RULE = Rule(
     finds="State, and a newest offset entry of version 2 without spark.sql.shuffle.partitions.",
     matters="Spark 4.2 leaves the setting out of version 2 entries during a query's first run, so "
     "the state's number of partitions is not pinned.",
-    restart="With a larger session value the start fails. With a smaller one the state of the "
-    "partitions beyond it is ignored, silently. With a batch in flight it dies with 'None.get'.",
+    restart="With a larger session value the start fails. With a smaller value Spark silently "
+    "ignores the state of the higher partitions. With a batch in flight the start fails "
+    "with 'None.get'.",
     instead="Set spark.sql.shuffle.partitions to the state's number before the start, and with a "
     "batch in flight also spark.sql.streaming.checkUnfinishedRepartitionOnRestart=false.",
     repairable=True,

@@ -17,14 +17,14 @@ RULE = Rule(
     finds="With --sink, and at each start of `floodmark run` (Delta, file sinks): a Delta or "
     "Iceberg table or a file sink's `_spark_metadata` that has batches beyond the newest offset "
     "entry.",
-    matters="The checkpoint was taken back or restored, another copy of it has run on (after an "
-    "`upgrade`, say), or it is a new one on an old output: the sink remembers numbers that this "
-    "checkpoint is yet to use.",
-    restart="The sink takes those batches for done and skips them, silently, until the numbers "
-    "pass its newest: their records are lost.",
-    instead="Go on with the checkpoint that ran on. Or go on from this one under a new query id: "
-    "`floodmark upgrade CP NEW --new-identity` (a file sink needs a new output folder). A Delta "
-    "table then gets the records since a second time, so take them out of it first.",
+    matters="The checkpoint was rewound or restored, or another copy of it has run on (for "
+    "example after an `upgrade`), or a new checkpoint writes to an old output. The sink "
+    "remembers numbers that this checkpoint has not used yet.",
+    restart="The sink silently skips those batches until the numbers pass its newest one. Their "
+    "records are lost.",
+    instead="Use the newer copy of the checkpoint. Or go on from this one under a new query id: "
+    "`floodmark upgrade CP NEW --new-identity` (a file sink needs a new output folder). A "
+    "Delta table then gets the newer records a second time, so delete them from it first.",
 )
 
 
@@ -47,6 +47,6 @@ def _judge(latest: int | None, sink: SinkLog | None) -> Iterator[Finding]:
         has = "none is planned" if latest is None else f"the newest planned is {latest}"
         yield RULE.finding(
             f"{OFFSETS}/{planned + 1}",
-            f"{sink.place} has batch {sink.newest}, and {has}: it skips "
-            f"{sink.newest - planned:,} batches to come.",
+            f"{sink.place} has batch {sink.newest}, but {has}. The sink will skip batches "
+            f"{planned + 1:,} to {sink.newest:,}.",
         )

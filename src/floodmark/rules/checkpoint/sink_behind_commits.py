@@ -30,6 +30,6 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if sink.newest < committed:
         yield RULE.finding(
             f"{COMMITS}/{committed}",
-            f"Batch {committed} is committed, and the newest that {sink.place} has of this query "
+            f"Batch {committed} is committed, but the newest batch of this query in {sink.place} "
             f"is {sink.newest}.",
         )

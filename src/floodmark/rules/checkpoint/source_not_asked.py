@@ -12,11 +12,11 @@ RULE = Rule(
     "FM149",
     "source-not-asked",
     Severity.ADVICE,
-    finds="With --sources: a source whose place is not known, or that does not answer.",
+    finds="With --sources: a source whose location is not known, or that does not answer.",
     matters="A checkpoint holds offsets, but not the address of their source. floodmark's notes of "
     "the last start have it, if floodmark started the query.",
     restart="Unknown: the source was not compared.",
-    instead="Name it: --bootstrap-servers HOST:PORT, --table PATH, --sink PATH.",
+    instead="Give the location: --bootstrap-servers HOST:PORT, --table PATH, --sink PATH.",
 )
 
 

@@ -1,4 +1,4 @@
-"""Finds a source's note of where it began that does not parse."""
+"""Finds a file with a source's start position that does not parse."""
 
 from __future__ import annotations
 

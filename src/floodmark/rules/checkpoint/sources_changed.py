@@ -1,4 +1,4 @@
-"""Finds another source in a source's place."""
+"""Finds another source in the place of a source."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ RULE = Rule(
     Severity.ERROR,
     finds="Two neighbouring batches with a different number of sources, another kind of source "
     "in a place, another Delta table, or all of a Kafka source's topics replaced.",
-    matters="Spark knows sources by their place in the plan alone. A query whose sources were "
+    matters="Spark knows sources only by their place in the plan. A query whose sources were "
     "added, removed or swapped reads another's offsets.",
-    restart="Another number fails ('There are [1] sources in the checkpoint offsets'); another "
-    "kind fails in the source, or is misread silently if the shapes agree.",
+    restart="With another number of sources the query fails ('There are [1] sources in the "
+    "checkpoint offsets'). A source of another kind fails, or silently misreads the offset "
+    "if the forms are alike.",
     instead="Start the code that the newest entries belong to, or go on with a new checkpoint: "
     "`floodmark upgrade`.",
 )
@@ -50,7 +51,7 @@ def _change(old: SourceOffset | None, new: SourceOffset) -> str | None:
     if old is None or old.offset is None or new.offset is None:
         return None
     if old.kind != new.kind and new.kind not in look_alikes(old.kind):
-        return f"is {new.kind}; before, it was {old.kind}"
+        return f"is {new.kind}, and was {old.kind} before"
     if not (isinstance(old.offset, dict) and isinstance(new.offset, dict)):
         return None
     return about(new).reads_another(old.offset, new.offset)

@@ -1,4 +1,4 @@
-"""Finds logs with holes, as async progress tracking leaves them."""
+"""Finds logs with gaps, as async progress tracking leaves them."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if evidence.sparse_by_design and latest and latest - 1 not in checkpoint.offset_ids:
         yield RULE.finding(
             f"{OFFSETS}/{latest}",
-            f"The logs have {len(checkpoint.offset_ids)} of batches {checkpoint.offset_ids[0]} to "
-            f"{latest}, and the one before the newest is not among them.",
+            f"The logs have {len(checkpoint.offset_ids)} of batches {checkpoint.offset_ids[0]} "
+            f"to {latest}, but not the batch before the newest one.",
         )

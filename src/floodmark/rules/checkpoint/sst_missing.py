@@ -1,4 +1,4 @@
-"""Finds a RocksDB table that a snapshot names and that is gone."""
+"""Finds a missing RocksDB table that a snapshot names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if table.path not in evidence.sizes:
             yield RULE.finding(
                 table.path,
-                f"{snapshot} names {table.path}, which is not there.",
+                f"{snapshot} names {table.path}, which does not exist.",
                 severity=Severity.ERROR if needed else Severity.WARNING,
                 repairable=not needed or evidence.state_is_to_be_had,
             )

@@ -1,4 +1,4 @@
-"""Finds a RocksDB table of another length than its snapshot says."""
+"""Finds a RocksDB table whose length differs from its snapshot's entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds a query that keeps state, and a checkpoint without any."""
+"""Finds a checkpoint without state under a query that keeps state."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ RULE = Rule(
     Severity.ERROR,
     finds="A checkpoint without `state/` of a query that keeps state, by the note of its last "
     "start.",
-    matters="The logs do not tell whether a query keeps state, so without the note this looks "
-    "like the checkpoint of a query that keeps none.",
+    matters="The logs do not show whether a query keeps state. Without the note this would look "
+    "like the checkpoint of a query without state.",
     restart="The first batch fails with CANNOT_LOAD_STATE_STORE, because batch N starts from state "
     "version N.",
     instead="Restore `state/` from a backup: `floodmark repair CP --from-backup REPO`. Without "
@@ -40,13 +40,13 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     last = evidence.starts[-1]
     begun = last.note.get("next_batch")
     if not isinstance(begun, int) or begun > committed:
-        return  # that start has not committed a batch, so it need not have left state
+        return  # that start has not committed a batch, so it may have left no state
     kinds = _stateful_kinds(last.note)
     if kinds:
         yield RULE.finding(
             STATE,
-            f"{last.path} says that the query keeps state ({', '.join(kinds)}), and after "
-            f"batch {committed} there is none.",
+            f"{last.path} says that the query keeps state ({', '.join(kinds)}), but there is no "
+            f"state after batch {committed}.",
         )
 
 

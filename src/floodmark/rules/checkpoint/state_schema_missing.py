@@ -1,4 +1,4 @@
-"""Finds state whose schema file is gone."""
+"""Finds state whose schema file is missing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.conf_keys import STATE_CODEC
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.layout import store_folder
+from floodmark.checkpoint.layout import STATE, STATE_SCHEMA, schema_file
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
@@ -14,8 +14,8 @@ RULE = Rule(
     "state-schema-missing",
     Severity.WARNING,
     finds="A state store without its schema file, by a Spark that writes one (3.1 and later).",
-    matters="The schema file is what a changed query is compared with, and what readers of the "
-    "state go by.",
+    matters="Spark compares a changed query with the schema file, and readers of the state need "
+    "it.",
     restart="Spark writes the running query's schema in its place, without a comparison: if the "
     "query has changed, rows are misread.",
     instead="Restore the file from a backup before the next start: `floodmark repair CP "
@@ -33,11 +33,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for operator, store in sorted(stores):
         metadata = checkpoint.operators.get(operator)
         named = [
-            f"state/{operator}/_stateSchema/{info.store_name}/{path.rsplit('/', 1)[-1]}"
+            f"{STATE}/{operator}/{STATE_SCHEMA}/{info.store_name}/{path.rsplit('/', 1)[-1]}"
             for info in (metadata.stores if metadata else ())
             for path in info.schema_paths
         ]
-        plain = f"{store_folder(operator, 0, store)}/_metadata/schema"
+        plain = schema_file(operator, store)
         for path in named or [plain]:
             if path not in evidence.sizes:
                 yield RULE.finding(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import OPERATOR_METADATA, STATE_SCHEMA
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
 
@@ -24,9 +25,9 @@ RULE = Rule(
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     for path, fault in evidence.faults.items():
-        if path.endswith("/_metadata/schema") or "/_stateSchema/" in path:
-            # Those that operator metadata names by path have to be there: Spark writes no other.
-            plain = path.endswith("/_metadata/schema") and not fault.newer
+        if path.endswith(f"/{OPERATOR_METADATA}/schema") or f"/{STATE_SCHEMA}/" in path:
+            # A schema that operator metadata names by path must exist: Spark writes no other one.
+            plain = path.endswith(f"/{OPERATOR_METADATA}/schema") and not fault.newer
             yield RULE.finding(
                 path,
                 f"The state's schema {path} cannot be read: {fault.reason}.",

@@ -1,4 +1,4 @@
-"""Finds state that the next batch loads and that is not there."""
+"""Finds missing state that the next batch loads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for operator, count in far_off.items():
         yield RULE.finding(
             f"{STATE}/{operator}",
-            f"{count.words}. Batch {version} starts from state version {version} in each.",
+            f"{count.words}. Batch {version} starts from state version {version} in each "
+            "partition.",
             repairable=evidence.state_is_to_be_had,
         )
     for need in evidence.needs:
@@ -38,7 +39,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         name = need.missing[-1]
         yield RULE.finding(
             f"{need.folder}/{name}",
-            f"Batch {need.version} starts from state version {need.version}, and "
-            f"{need.folder} has no {name}.",
+            f"Batch {need.version} starts from state version {need.version}, but {need.folder} "
+            f"has no {name}.",
             repairable=evidence.state_is_to_be_had,
         )

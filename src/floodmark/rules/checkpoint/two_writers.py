@@ -1,4 +1,4 @@
-"""Finds entries that one query alone cannot have written."""
+"""Finds entries that a single query cannot have written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RULE = Rule(
     matters="One query's batches follow each other in time. Two queries that share a checkpoint, "
     "or an entry taken from elsewhere, break the order; so does a driver's clock that went back.",
     restart="Nothing guards a checkpoint against a second application: both go on until one "
-    "fails with CONCURRENT_STREAM_LOG_UPDATE; until then records are read by both.",
+    "fails with CONCURRENT_STREAM_LOG_UPDATE; until then both read the records.",
     instead="Find the other query (`floodmark lint` finds shared checkpoints in code) and give "
     "it a checkpoint of its own.",
 )
@@ -34,7 +34,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if f"{OFFSETS}/{batch}" not in evidence.faults
     )
     for (before, old), (batch, new) in pairwise(entries):
-        # The same entry twice is a stand-in: what a change writes where the one before is gone.
+        # The same entry twice is a stand-in, which a change writes for a missing one.
         if old.metadata is None or new.metadata is None or old == new:
             continue
         was, now = old.metadata, new.metadata
@@ -55,13 +55,13 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             if now.batch_watermark_ms != handed_on:
                 yield RULE.finding(
                     f"{COMMITS}/{before}",
-                    f"commits/{before} hands on watermark {handed_on}, and batch {batch} began "
+                    f"commits/{before} hands on watermark {handed_on}, but batch {batch} began "
                     f"with {now.batch_watermark_ms}.",
                 )
 
 
 def _interleaved(starts: Sequence[NotedStart]) -> Iterator[Finding]:
-    """An id that is there again after another one: neither had gone when the other came."""
+    """Find an id that is there again after another one: both ran at the same time."""
     for what, ids in (
         ("query", [start.query_id for start in starts]),
         ("run", [start.run_id for start in starts]),

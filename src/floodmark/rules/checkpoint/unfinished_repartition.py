@@ -1,4 +1,4 @@
-"""Finds a repartition that Spark's own tool began and did not finish."""
+"""Finds a repartition that Spark's own tool has not finished."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ RULE = Rule(
     "for HDFS-backed state, which it does not support.",
     restart="Spark 4.2 and later refuse to start (STREAMING_UNFINISHED_REPARTITION_DETECTED); "
     "earlier ones look for state in partitions that do not exist.",
-    instead="Remove the batch's offset entry and its .crc: it read nothing. Then use "
-    "`floodmark repartition`, which does HDFS-backed state too.",
+    instead="Remove the batch's offset entry and its .crc: the batch read nothing. Then use "
+    "`floodmark repartition`, which also supports HDFS-backed state.",
     repairable=True,
     mends=(Mend.REPARTITION,),
 )
@@ -40,6 +40,6 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if None not in counts and counts[0] != counts[1]:
         yield RULE.finding(
             f"{OFFSETS}/{latest}",
-            f"Batch {latest} was to go from {counts[0]} to {counts[1]} partitions and has no "
+            f"Batch {latest} changes the partitions from {counts[0]} to {counts[1]}, but has no "
             "commit.",
         )

@@ -1,4 +1,4 @@
-"""Finds logs that are not cleaned."""
+"""Finds logs that nobody cleans up."""
 
 from __future__ import annotations
 

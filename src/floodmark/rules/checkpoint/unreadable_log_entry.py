@@ -14,12 +14,12 @@ RULE = Rule(
     "unreadable-log-entry",
     Severity.ERROR,
     finds="A file in offsets/ or commits/ that is cut short, or is not what its format says.",
-    matters="What the batch took, or that it finished, is no longer known.",
+    matters="It is no longer known what the batch read, or whether it finished.",
     restart="A file that does not parse is fatal in every version of Spark, if it is one of the "
     "newest two offset entries or the newest commit.",
     instead="Restore it from a backup. A newest offset entry whose batch has no commit can be "
-    "removed with its .crc: the batch is planned again. A commit that is removed has its batch "
-    "run again.",
+    "removed with its .crc: the batch is planned again. If you remove a commit, Spark runs "
+    "its batch again.",
     repairable=True,
     mends=(Mend.GO_BACK,),
 )

@@ -1,1 +1,1 @@
-"""Python code as facts that lint's rules judge: read once, walked once, never run."""
+"""Turns Python code into facts that lint's rules judge: read once, walked once, never run."""

@@ -12,7 +12,7 @@ _APPENDS = frozenset({"append", "writeTo", "executemany", "to_sql", "insert_many
 
 
 def batch_function(walk: Walk, call: ast.Call) -> BatchFunction | None:
-    """None where the function is not in this file."""
+    """Return what the function for foreachBatch does; None if it is not in this file."""
     given = call.args[0] if call.args else None
     if given is None and call.keywords:
         given = call.keywords[0].value
@@ -42,7 +42,7 @@ def _function(walk: Walk, given: ast.expr | None) -> Function | None:
 
 
 def _write(inside: list[ast.AST]) -> str | None:
-    """The name of a write that a second run would do a second time."""
+    """Return the name of a write that a second run would repeat."""
     names = {item.attr for item in inside if isinstance(item, ast.Attribute)}
     texts = {
         item.value.lower()
@@ -50,7 +50,7 @@ def _write(inside: list[ast.AST]) -> str | None:
         if isinstance(item, ast.Constant) and isinstance(item.value, str)
     }
     if "overwrite" in texts or names & {"merge", "overwritePartitions", "createOrReplace"}:
-        return None  # running it again leaves the same
+        return None  # a second run leaves the same result
     if any("merge into" in text or "on conflict" in text for text in texts):
         return None
     if any("cassandra" in text for text in texts) or "es.mapping.id" in texts:

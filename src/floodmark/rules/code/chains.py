@@ -1,4 +1,4 @@
-"""Joins fluent chains across variables: `writer.start()` with what `writer` was before."""
+"""Joins fluent chains across variables: `writer.start()` with the earlier calls on `writer`."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class Link:
     call: ast.Call | None
     scope: Scope
     node: int
-    """Which attribute it is: the same one may be met through several variables."""
+    """The id of the attribute's node: the same one can be reached through several variables."""
 
 
 @dataclass(frozen=True)
 class CallChain:
     links: tuple[Link, ...]
     root: str
-    """Dotted name of what it begins with; `?` where it is not a name."""
+    """The dotted name at its beginning; `?` if it does not begin with a name."""
     root_call: ast.Call | None
 
     def index(self, name: str) -> int | None:
-        """Where a name stands last."""
+        """Return the last position of a name in the chain."""
         return next(
             (at for at in range(len(self.links) - 1, -1, -1) if self.links[at].name == name), None
         )

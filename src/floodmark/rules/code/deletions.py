@@ -39,7 +39,9 @@ def _resets_a_table(place: Place) -> bool:
 
 
 def _belong_together(deletion: Place, reset: Place) -> bool:
-    """One function or one arm of an `if` deletes both: the output starts over, too."""
+    """Whether one function or one arm of an `if` deletes both, so that the output starts over
+    too.
+    """
     if deletion.scope is not reset.scope:
         return False
     return deletion.scope.parent is not None or (

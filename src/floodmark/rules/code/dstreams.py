@@ -1,4 +1,4 @@
-"""Reads what a file does with DStreams."""
+"""Reads how a file uses DStreams."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _interval(call: ast.Call, scope: Scope) -> float | None:
 
 
 def _has_inverse(name: str, call: ast.Call) -> bool:
-    """Only a window with an inverse function keeps the window before it."""
+    """Whether a window has an inverse function: only then it keeps the window before it."""
     if name not in _INVERSE:
         return False
     given = call.args[1] if len(call.args) > 1 else None
@@ -106,7 +106,7 @@ def _recovery(
 
 
 def _is(call: ast.Call, chain: CallChain) -> bool:
-    """A set-up method called on what this getOrCreate gave."""
+    """Whether a chain calls a set-up method on the result of this getOrCreate."""
     at = next((i for i, link in enumerate(chain.links) if link.call is call), None)
     return at is not None and at + 1 < len(chain.links) and chain.links[at + 1].name in _SETUP
 
@@ -124,7 +124,7 @@ def _creating(walk: Walk, given: ast.expr) -> Function | None:
 
 
 def _from_outside(walk: Walk, function: Function) -> tuple[tuple[str, int], ...]:
-    """Contexts and streams that were made outside the function and are used in it."""
+    """Return contexts and streams that were made outside the function and are used in it."""
     scope = walk.scopes[id(function)]
     body = function.body if isinstance(function.body, list) else [function.body]
     found: dict[str, int] = {}

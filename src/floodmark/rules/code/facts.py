@@ -1,4 +1,4 @@
-"""What a Python file says about streams, as data for lint's rules."""
+"""Describes what a Python file says about streams, as data for lint's rules."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from floodmark.rules.code.spelling import is_misspelt
 
 @dataclass(frozen=True)
 class Value:
-    """An expression, as far as the code alone tells."""
+    """An expression, as far as the code alone shows its value."""
 
     pattern: str
-    """The text, with `{}` where a part is not known."""
+    """The text, with `{}` for each unknown part."""
     names: frozenset[str] = frozenset()
-    """Every name on the way, resolved or not."""
+    """All names in the expression, resolved or not."""
     calls: frozenset[str] = frozenset()
-    """Dotted names of what is called to make it."""
+    """The dotted names of the functions that it calls."""
     known: bool = False
     number: float | None = None
     unknowns: tuple[str, ...] = ()
-    """What stands for each `{}` of the pattern; two equal texts are one value."""
+    """A text for each `{}` of the pattern; equal texts mean equal values."""
     default: str | None = None
-    """What an environment variable is taken for where it is not set."""
+    """The default value of an environment variable."""
 
     @property
     def literal(self) -> str | None:
@@ -33,7 +33,9 @@ class Value:
 
     @property
     def identity(self) -> str | None:
-        """Equal for two expressions that must have the same value; None where nobody knows."""
+        """A text that is equal for two expressions with the same value; None if that is not
+        known.
+        """
         if self.known:
             return self.pattern
         parts = self.pattern.split("{}")
@@ -53,13 +55,13 @@ class Option:
 
 @dataclass(frozen=True)
 class Operation:
-    """One method of a DataFrame's way from its source to its sink."""
+    """One method call between a DataFrame's source and its sink."""
 
     name: str
     line: int
     arguments: tuple[Value, ...] = ()
     other_is_stream: bool = False
-    """join: the other side is seen to be a stream, too."""
+    """join: whether the code shows that the other side is a stream, too."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Read:
     format: str | None
     options: tuple[Option, ...]
     options_known: bool
-    """False where options come from somewhere that is not seen."""
+    """False if some options come from code that is not visible."""
 
     def option(self, key: str) -> Option | None:
         return _option(self.options, key)
@@ -76,19 +78,19 @@ class Read:
 
 @dataclass(frozen=True)
 class BatchFunction:
-    """What `foreachBatch` was given."""
+    """The function that `foreachBatch` was given."""
 
     line: int
     uses_batch_id: bool
     writes: str | None
-    """How it writes, where a second run writes a second time."""
+    """The write that a second run would repeat; None if there is none."""
     only_shows: bool = False
-    """It prints and counts, and is not seen to write anything."""
+    """Whether it only prints and counts, as far as the code shows."""
 
 
 @dataclass(frozen=True)
 class Stream:
-    """One `writeStream` and what is done to it."""
+    """One `writeStream` and the calls on it."""
 
     line: int
     format: Value | None
@@ -100,23 +102,23 @@ class Stream:
     table: Value | None
     output: Value | None
     output_mode: str | None
-    """`append` where none is given; None where it is not seen."""
+    """`append` if none is given; None if it is not visible."""
     query_name: Value | None
     batch_function: BatchFunction | None
     each: bool
-    """It has a foreach or foreachBatch."""
+    """Whether it has a foreach or foreachBatch."""
     operations: tuple[Operation, ...]
     reads: tuple[Read, ...]
     abandoned: bool
-    """Made, not started, and never used again."""
+    """Whether it is made, not started, and never used again."""
     loop: frozenset[str] | None
-    """In a for loop that goes on without waiting: the loop's names."""
+    """The names of the for loop that makes it without waiting for it."""
     branches: tuple[tuple[int, int], ...] = ()
-    """Which arms of which ifs it stands in."""
+    """The arms of the `if`s around it."""
     trigger_once: int | None = None
     """The line of trigger(once=True)."""
     flow: str | None = None
-    """The function that a declarative pipeline makes a stream of; no writeStream is seen."""
+    """The function that is a flow of a declarative pipeline; it has no writeStream."""
 
     def option(self, key: str) -> Option | None:
         return _option(self.options, key)
@@ -127,7 +129,7 @@ class Stream:
 
     @property
     def keeps_output(self) -> bool:
-        """False for a sink that is for a person to look at; True where the sink is not seen."""
+        """False for a sink that only shows rows to a person; True if the sink is not visible."""
         if self.batch_function is not None and self.batch_function.only_shows:
             return False
         literal = self.format.literal if self.format and not self.each else None
@@ -135,7 +137,7 @@ class Stream:
 
     @property
     def destination(self) -> tuple[str, str] | None:
-        """Kind and name of what the query writes to: a folder, a table or a topic."""
+        """The kind and name of what the query writes to: a folder, a table or a topic."""
         topic = self.option("topic")
         found = (
             ("table", self.table),
@@ -148,7 +150,7 @@ class Stream:
 
     @property
     def target(self) -> Value | None:
-        """The folder that the query writes to, where it is given."""
+        """The folder that the query writes to, if the code gives one."""
         path = self.option("path")
         return self.output or (path.value if path else None)
 
@@ -162,13 +164,13 @@ class Stream:
 
     @property
     def aggregations(self) -> tuple[Operation, ...]:
-        """The groupings whose next step is an aggregate."""
+        """The groupings that are followed by an aggregate."""
         steps = zip(self.operations, self.operations[1:], strict=False)
         return tuple(a for a, b in steps if a.name in GROUPINGS and b.name in _AGGREGATES)
 
     @property
     def is_refused_in_append(self) -> bool:
-        """Spark refuses an aggregate in append mode that no watermark closes."""
+        """Whether Spark refuses it: an aggregate in append mode that no watermark closes."""
         return (
             self.output_mode == "append"
             and bool(self.reads)
@@ -203,18 +205,18 @@ STATEFUL = frozenset(
 
 @dataclass(frozen=True)
 class DefinedFlow:
-    """A function or statement that a declarative pipeline makes a table or a view of."""
+    """A function or statement that a declarative pipeline turns into a table or a view."""
 
     kind: str
     """The decorator's name: table, append_flow, materialized_view, temporary_view, view"""
     function: str
     line: int
     returns: frozenset[str]
-    """stream, batch or unknown, for each of its returns"""
+    """`stream`, `batch` or `unknown`, for each of its return statements."""
     legacy: bool = False
-    """By `dlt`, whose @table takes both, or by a statement that Databricks alone has."""
+    """Whether it uses `dlt`, whose @table accepts both, or a statement that only Databricks has."""
     statement: str = ""
-    """Of a definition in SQL: how it begins."""
+    """How a definition in SQL begins."""
 
 
 @dataclass(frozen=True)
@@ -231,14 +233,14 @@ class Recovery:
     line: int
     directory: Value
     outside: tuple[tuple[str, int], ...]
-    """(name, line): streaming things from outside that the function uses."""
+    """(name, line) of outside contexts and streams that the function uses."""
     setup: tuple[tuple[str, int], ...]
-    """(method, line): set-up done on the context after it was recovered."""
+    """(method, line) of set-up calls on the recovered context."""
 
 
 @dataclass(frozen=True)
 class DStreams:
-    """What a file does with `pyspark.streaming`."""
+    """How a file uses `pyspark.streaming`."""
 
     batch_seconds: float | None = None
     directories: tuple[Option, ...] = ()
@@ -254,37 +256,37 @@ class DStreams:
 class Code:
     path: str
     problem: str | None = None
-    """Why it is not Python."""
+    """Why it does not parse as Python."""
     problem_line: int | None = None
     streams: tuple[Stream, ...] = ()
     reads: tuple[Read, ...] = ()
-    """Every readStream, also one whose stream is written where this file does not show it."""
+    """Every readStream, also one whose writeStream is not in this file."""
     write_options: tuple[Option, ...] = ()
     """Options of batch writes."""
     confs: tuple[Option, ...] = ()
     deletions: tuple[Deletion, ...] = ()
     dstreams: DStreams = field(default_factory=DStreams)
     flows: tuple[DefinedFlow, ...] = ()
-    """What a declarative pipeline is made of; those that stream are among `streams` as well."""
+    """The definitions of a declarative pipeline; streaming ones are also in `streams`."""
     runs_locally: bool = False
-    """It sets its master to local."""
+    """Whether it sets its master to local."""
     allowed: Mapping[int, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
-    """Line → rules that a comment there allows."""
+    """Line → rules that a comment in this line allows."""
     newer: bool = False
-    """A later Python than this one may read it."""
+    """Whether a later Python may be able to parse it."""
     on_databricks: bool = False
-    """It is written for Databricks, where a path without a scheme is on DBFS."""
+    """Whether it is written for Databricks, where a path without a scheme is on DBFS."""
     waits: tuple[int, ...] = ()
     """The lines that wait for a query or stop it."""
     lines: tuple[int, ...] = ()
-    """A notebook's: the line of its file that each line of its code came from."""
+    """In a notebook: the line of the file for each line of its code."""
 
     @property
     def is_notebook(self) -> bool:
         return bool(self.lines) or self.on_databricks
 
     def place(self, line: int | None) -> int | None:
-        """The line of the file, where a line of the code stands."""
+        """Return the line of the file for a line of the code."""
         if line is None or not self.lines:
             return line
         return self.lines[min(max(line, 1), len(self.lines)) - 1]
@@ -294,6 +296,6 @@ class Code:
 
 
 def _option(options: tuple[Option, ...], key: str) -> Option | None:
-    """The last one wins; Spark does not tell large letters from small ones."""
+    """Return the last option with this key: it overrides others, and Spark ignores case."""
     wanted = key.lower()
     return next((item for item in reversed(options) if item.key.lower() == wanted), None)

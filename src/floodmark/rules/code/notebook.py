@@ -1,4 +1,4 @@
-"""Converts a notebook to Python, and keeps each line's place in the notebook."""
+"""Converts a notebook to Python, and keeps the place of each line in the notebook."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _SHELLS = frozenset({"sh", "bash", "fs", "script"})
 
 
 def to_python(text: str) -> tuple[str, list[int]]:
-    """The code of all cells, and for each of its lines the line of the file it came from.
+    """Return the code of all cells, and the line of the file for each of its lines.
 
-    A notebook in another language has none. Raises ValueError where the text is no notebook.
+    A notebook in another language gives no code. Raises ValueError if the text is not a notebook.
     """
     notebook = json.loads(text)
     cells = notebook.get("cells") if isinstance(notebook, dict) else None
@@ -35,7 +35,7 @@ def to_python(text: str) -> tuple[str, list[int]]:
 
 
 def _is_python(notebook: dict[str, Any]) -> bool:
-    """True unless the notebook names another language, such as Scala, as its own."""
+    """Whether the notebook does not name another language, such as Scala, as its own."""
     metadata = notebook.get("metadata")
     for part in ("language_info", "kernelspec"):
         found = metadata.get(part) if isinstance(metadata, dict) else None
@@ -48,7 +48,7 @@ def _is_python(notebook: dict[str, Any]) -> bool:
 
 
 class _Where:
-    """Finds a cell's strings in the file, each after the one before it."""
+    """Finds a cell's strings in the file, each one after the one before it."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -77,7 +77,7 @@ def _lines(source: Any, where: _Where) -> list[tuple[str, int]]:
 
 
 def _plain(lines: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Magic commands as the calls that IPython makes of them."""
+    """Return magic commands as the calls that IPython turns them into."""
     first = next((line for line, _ in lines if line.strip()), "")
     if first.startswith("%%") or (first.startswith("%") and first[1:].split(" ")[0] in _LANGUAGES):
         shell = first.lstrip("%").split(" ")[0] in _SHELLS

@@ -1,4 +1,4 @@
-"""Reads a Python file, or a pipeline's SQL, into facts: parsed once, walked once."""
+"""Turns a Python file, or a pipeline's SQL, into facts: parsed once, walked once."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from floodmark.checkpoint.conf_keys import MASTER
 from floodmark.rules.code.chains import CallChain, chain_of
 from floodmark.rules.code.deletions import deletions_of
 from floodmark.rules.code.dstreams import dstreams_of
 from floodmark.rules.code.facts import Code, DStreams, Option
-from floodmark.rules.code.flows import flows_of
+from floodmark.rules.code.flow import flows_of
 from floodmark.rules.code.notebook import to_python
 from floodmark.rules.code.scopes import WAITING, Place, walk
 from floodmark.rules.code.sql_flows import sql_flows
-from floodmark.rules.code.streams import options_of, reads_of, streams_of
+from floodmark.rules.code.stream import options_of, reads_of, streams_of
 from floodmark.rules.code.values import value_of
 
-# A file without any of these has nothing to say of streams: its syntax is checked, and that is all.
+# A file without any of these words has no streams: only its syntax is checked.
 _OF_STREAMS = re.compile(
     r"Stream|checkpoint|txnAppId|foreachBatch|pipelines|\bdlt\b", re.IGNORECASE
 )
@@ -54,7 +55,7 @@ def _read_notebook(path: str, text: str) -> Code:
 def _read(path: str, text: str) -> Code:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the code that is looked at, not ours
+            warnings.simplefilter("ignore")  # warnings about the user's code, not ours
             if not _OF_STREAMS.search(text):
                 compile(text, path, "exec", dont_inherit=True)
                 return Code(path)
@@ -70,7 +71,7 @@ def _read(path: str, text: str) -> Code:
 
 
 def _newer(error: SyntaxError) -> bool:
-    """True where Python 3.12 or later may read what this Python cannot."""
+    """Whether Python 3.12 or later may be able to parse what this Python cannot."""
     return sys.version_info < (3, 12) and (error.msg or "").startswith("f-string")
 
 
@@ -109,7 +110,7 @@ def _allowed(text: str) -> Mapping[int, frozenset[str]]:
 
 
 def _confs(places: list[tuple[Place, CallChain]]) -> tuple[tuple[Option, ...], bool]:
-    """Settings of the session, and whether its master is local."""
+    """Return the settings of the session, and whether its master is local."""
     confs: dict[tuple[str, int], Option] = {}
     local = False
     for _, chain in places:
@@ -124,7 +125,7 @@ def _confs(places: list[tuple[Place, CallChain]]) -> tuple[tuple[Option, ...], b
                 if not key.startswith("spark."):
                     continue
                 value = value_of(link.call.args[1], link.scope)
-                local = local or (key == "spark.master" and value.pattern.startswith("local"))
+                local = local or (key == MASTER and value.pattern.startswith("local"))
                 confs[key, link.line] = Option(key, value, link.line)
     return tuple(confs.values()), local
 

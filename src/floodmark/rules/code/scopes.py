@@ -11,7 +11,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 @dataclass
 class Scope:
-    """A module or a function, and the names it gives values to."""
+    """A module or a function, with the names that are assigned in it."""
 
     node: ast.AST
     parent: Scope | None
@@ -22,7 +22,7 @@ class Scope:
     parameters: frozenset[str] = frozenset()
 
     def value(self, name: str, line: int) -> tuple[ast.expr, Scope] | None:
-        """What a name stands for at a line, where one assignment tells."""
+        """Return what a name stands for at a line, if one assignment shows it."""
         if name in self.parameters and not self.assigned.get(name):
             return None
         here = [value for _, last, value in self.assigned.get(name, ()) if last < line]
@@ -33,7 +33,7 @@ class Scope:
         return self.parent.value(name, _END)
 
     def binder(self, name: str) -> int:
-        """Which function has the name as a parameter; 0 where none has."""
+        """Return the id of the function that has the name as a parameter; 0 if none has."""
         if name in self.parameters:
             return id(self.node)
         return self.parent.binder(name) if self.parent is not None else 0
@@ -44,7 +44,7 @@ _END = 1 << 30
 
 @dataclass(frozen=True)
 class Place:
-    """A call or a bare attribute at the end of its chain, and where it stands."""
+    """A call or a bare attribute at the end of its chain, and its position."""
 
     node: ast.expr
     scope: Scope
@@ -157,7 +157,7 @@ class _Walker:
             around.scope.assigned[target.id].append((statement.lineno, last, value))
 
     def expression(self, node: ast.expr, around: _Around, inner: bool = False) -> None:
-        """`inner`: the object of a longer chain, which is looked at as a whole."""
+        """`inner`: the node is the object of a longer chain, which is looked at as a whole."""
         if isinstance(node, ast.Lambda):
             scope = self.scope_of(node, around.scope)
             self.expression(
@@ -190,7 +190,7 @@ class _Walker:
 
 
 def _waits(loop: ast.For | ast.AsyncFor) -> bool:
-    """A loop that waits for its query starts one after the other, and not many at once."""
+    """Whether a loop waits for its query: then it starts one query after the other."""
     return any(isinstance(node, ast.Attribute) and node.attr in WAITING for node in ast.walk(loop))
 
 

@@ -21,13 +21,13 @@ _FEW = 3
 
 
 def is_misspelt(key: str) -> bool:
-    """`checkPoint`, `checkpoint_location`, `checkpointLocaton`… but not the name itself."""
+    """Whether a key is a misspelt checkpointLocation: `checkPoint`, `checkpoint_location`…"""
     plain = "".join(letter for letter in key.lower() if letter.isalnum())
     return key.lower() != CHECKPOINT_OPTION and (plain in _WRONG or _distance(plain) <= _FEW)
 
 
 def _distance(word: str) -> int:
-    """How many letters have to be changed, added or left out to make it right."""
+    """Return how many letters must be changed, added or removed to correct the word."""
     if abs(len(word) - len(CHECKPOINT_OPTION)) > _FEW:
         return _FEW + 1
     before = list(range(len(CHECKPOINT_OPTION) + 1))

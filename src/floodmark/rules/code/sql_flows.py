@@ -1,7 +1,7 @@
 """Builds flows from a declarative pipeline's SQL: which statement, and whether it reads a STREAM.
 
-No parser of SQL stands here: strings and comments are blanked, and words tell the rest. What they
-do not tell is `unknown`, which no rule judges.
+This is not an SQL parser: strings and comments are blanked, and the rest is found by words. What
+the words do not show is `unknown`, which no rule judges.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ def _flows(text: str) -> Iterator[DefinedFlow]:
 def _reads(rest: str) -> frozenset[str]:
     query = _QUERY.search(rest)
     if query is None or _CHANGES.search(rest):
-        return frozenset({"unknown"})  # a table that flows fill, or that changes are applied to
+        return frozenset({"unknown"})  # a table that flows fill, or that receives changes
     if _READS_STREAM.search(rest, query.end()):
         return frozenset({"stream"})
     return frozenset({"unknown" if _MAY_STREAM.search(rest, query.end()) else "batch"})
 
 
 def _blank(found: re.Match[str]) -> str:
-    """As long as it was, so that places stay; a quoted name stays a word."""
+    """Blank a text but keep its length, so that positions stay; a quoted name stays a word."""
     if found[0].startswith("`"):
         return "_" * len(found[0])
     return re.sub(r"[^\n]", " ", found[0])

@@ -21,7 +21,7 @@ UNKNOWN = Value("{}")
 
 
 def dotted(node: ast.expr) -> str:
-    """`a.b.c` of a name or attribute; a call in between shows as `()`."""
+    """Return `a.b.c` for a name or attribute; a call in between appears as `()`."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
@@ -143,7 +143,7 @@ def _call(node: ast.Call, scope: Scope, depth: int) -> Value:
         before = value_of(node.func.value, scope, depth + 1)
         arguments.append(Value("", before.names, before.calls))
     inner = _together(arguments) if arguments else UNKNOWN
-    # One call met through two variables is one value; a second call may give another.
+    # One call found through two variables is one value; a second call may return another.
     return Value("{}", inner.names, inner.calls | {name}, unknowns=(f"{name}()@{id(node)}",))
 
 

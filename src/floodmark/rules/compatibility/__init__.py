@@ -1,1 +1,1 @@
-"""One file a rule: what changed between a checkpoint and the code that will use it."""
+"""Compatibility rules, one in each file: what changed between a checkpoint and the new code."""

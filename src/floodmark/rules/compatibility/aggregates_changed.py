@@ -1,4 +1,4 @@
-"""Finds other values in the state of an aggregation."""
+"""Finds aggregates that change the columns of an aggregation's state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import AGGREGATIONS, Comparison, families
 from floodmark.rules.restarts.differences import DifferenceKind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import difference, spark_accepts
+from floodmark.rules.restarts.schema import difference, spark_accepts
 
 RULE = Rule(
     "FM322",
@@ -17,7 +17,8 @@ RULE = Rule(
     Severity.ERROR,
     finds="Aggregates added, removed or of another type, so that the state's values have "
     "other columns.",
-    matters="The state keeps one column, or more, for each aggregate, in their order.",
+    matters="The state keeps one or more columns for each aggregate, in the order of the "
+    "aggregates.",
     restart="Spark refuses: STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE.",
     instead="`floodmark migrate` carries the state over: aggregates that stay keep their "
     "values, new ones begin as for a new key.",
@@ -31,7 +32,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 continue
             what = f"The state's values: {difference(before.value_json, after.value_json)}."
             functions = comparison.differences_of(DifferenceKind.FUNCTIONS)
-            if functions:  # the plans say it in the words of the code
+            if functions:  # the plans name the functions as the code does
                 what = f"{functions[0].what} {what}"
             yield reason(
                 RULE,

@@ -1,4 +1,4 @@
-"""Finds aggregates of the same types that mean something else."""
+"""Finds aggregates with the same types and another meaning."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import AGGREGATIONS, Comparison, families
 from floodmark.rules.restarts.differences import DifferenceKind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import renamed_words, spark_accepts
+from floodmark.rules.restarts.schema import renamed_words, spark_accepts
 
 RULE = Rule(
     "FM323",
@@ -17,12 +17,12 @@ RULE = Rule(
     Severity.ERROR,
     finds="Another function, another column or another order of aggregates, where the "
     "types of the state stay the same.",
-    matters="Spark compares types, not names and not expressions. A maximum goes on from "
-    "what was a sum.",
-    restart="It starts without a warning, and its results are wrong from then on.",
-    instead="`floodmark migrate` puts reordered columns right; with --with a function makes "
-    "new values of the old ones. Otherwise `floodmark upgrade CP NEW --without-state` begins with "
-    "an empty state.",
+    matters="Spark compares types, not names and not expressions. A maximum would go on from an "
+    "old sum.",
+    restart="The query starts without a warning, and its results are wrong from then on.",
+    instead="`floodmark migrate` corrects reordered columns. With --with, a function of yours "
+    "makes new values from the old ones. Otherwise `floodmark upgrade CP NEW "
+    "--without-state` begins with an empty state.",
 )
 
 
@@ -46,7 +46,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
 
 
 def _is_refused(comparison: Comparison) -> bool:
-    """Values of other types are a reason of their own."""
+    """Whether the values have other types; another rule reports that."""
     return any(
         not spark_accepts(before.value_json, after.value_json)
         for held, new in comparison.pairs_of(AGGREGATIONS)

@@ -13,13 +13,12 @@ RULE = Rule(
     "FM348",
     "async-progress-dropped",
     Severity.ERROR,
-    finds="An offset log with holes at its end, and a writer without asyncProgressTrackingEnabled.",
+    finds="An offset log with gaps at its end, and a writer without asyncProgressTrackingEnabled.",
     matters="With that option Spark logs only some batches. Without it the batch before the "
-    "newest one has to be there.",
-    restart="It fails: 'batch 6 doesn't exist'.",
-    instead="Start once more with the option and "
-    "asyncProgressTrackingCheckpointIntervalMs=0 for two batches; then the option "
-    "can go.",
+    "newest one must be logged.",
+    restart="The query fails: 'batch 6 doesn't exist'.",
+    instead="Start once more with the option and asyncProgressTrackingCheckpointIntervalMs=0 for "
+    "two batches. Then you can remove the option.",
 )
 
 
@@ -32,7 +31,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
     yield reason(
         RULE,
         Verdict.NEEDS_MIGRATION,
-        f"offsets/{latest - 1} is not there, and Spark needs it beside offsets/{latest}.",
+        f"offsets/{latest - 1} is missing, and Spark needs it beside offsets/{latest}.",
         f"{OFFSETS}/{latest - 1}",
         migrate=None,
     )

@@ -19,9 +19,9 @@ RULE = Rule(
     "than the checkpoint's state has.",
     matters="Version 2 puts a unique id into each file's name and into the commit log. "
     "Spark before 4.3 takes the version from the session.",
-    restart="It fails: 4.0 and 4.1 at the commit log, 4.2 in the first batch, on state "
-    "files that are not there or cannot be committed. 4.3 and later keep the "
-    "checkpoint's version.",
+    restart="The query fails: 4.0 and 4.1 at the commit log, 4.2 in the first batch, on state "
+    "files that are missing or cannot be committed. 4.3 and later keep the checkpoint's "
+    "version.",
     instead="Set it to the checkpoint's version, or let `migrate --state-format` or "
     "`floodmark convert` make a checkpoint with the other.",
 )

@@ -1,4 +1,4 @@
-"""Finds code that changed where the query did not."""
+"""Finds code that changed although the query did not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RULE = Rule(
     Severity.ADVICE,
     finds="A file that is not the one of the last start, with the same plan.",
     matters="Functions of foreachBatch, of groups and of columns are free to change.",
-    restart="It starts. Only you can judge what your functions do now.",
+    restart="The query starts. Only you can judge what your functions do now.",
     instead="Nothing.",
 )
 
@@ -23,11 +23,23 @@ def check(comparison: Comparison) -> Iterator[Reason]:
     last = comparison.last
     if last is None or comparison.fingerprint is None or last.fingerprint is None:
         return
-    if (
-        comparison.fingerprint != last.fingerprint
-        and comparison.has_plans
-        and not comparison.differences
-    ):
+    if comparison.fingerprint == last.fingerprint or not comparison.has_plans:
+        return
+    if last.is_drawn:
+        yield from _old_code(comparison)
+    elif not comparison.differences:
         yield reason(
-            RULE, Verdict.COMPATIBLE, "The file has changed, and its plan has not.", "the code"
+            RULE, Verdict.COMPATIBLE, "The file has changed, but its plan has not.", "the code"
+        )
+
+
+def _old_code(comparison: Comparison) -> Iterator[Reason]:
+    """Given with --old it is another file by itself: what counts is what no plan tells."""
+    if comparison.new.sink.lower().startswith("foreach"):
+        yield reason(
+            RULE,
+            Verdict.COMPATIBLE,
+            "The file has changed. What the sink's own function does was not compared.",
+            "the code",
+            do="Look at what the function writes, and where: only you can judge it.",
         )

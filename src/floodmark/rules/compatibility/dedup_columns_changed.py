@@ -1,4 +1,4 @@
-"""Finds other columns of dropDuplicates."""
+"""Finds changed columns of dropDuplicates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from floodmark.checkpoint.layout import STATE
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import DEDUPLICATIONS, Comparison, families
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import difference, is_same, names, spark_accepts
+from floodmark.rules.restarts.schema import difference, is_same, names, spark_accepts
 
 RULE = Rule(
     "FM328",
@@ -16,16 +16,16 @@ RULE = Rule(
     Severity.ERROR,
     finds="Deduplication by more, fewer or other columns than the state's keys have, or by the "
     "same in another order.",
-    matters="The state is the set of what was seen, by those columns in their order. Five columns "
-    "or more have an order of Spark's own: Spark 3 (Scala 2.12), Spark 4.0 to 4.2 (Scala 2.13) and "
-    "Spark 4.3 (as the code has them) each have another one (SPARK-57489).",
+    matters="The state is the set of seen keys: those columns in their order. Five columns or "
+    "more have an order of Spark's own: Spark 3 (Scala 2.12), Spark 4.0 to 4.2 (Scala 2.13) "
+    "and Spark 4.3 (as the code has them) each have another one (SPARK-57489).",
     restart="Spark refuses other types and numbers of columns: "
-    "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE. Other columns of the same types, or another order of "
-    "them, start without a warning, and nothing that was seen is known any more.",
-    instead="Where columns are left out or have another order, `floodmark migrate` carries over "
-    "what was seen. "
-    "Columns that the state never had cannot be made: `floodmark upgrade CP NEW --without-state` "
-    "begins with an empty state.",
+    "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE. Other columns of the same types, or another "
+    "order of them, start without a warning, and Spark no longer recognises what it has "
+    "seen.",
+    instead="If columns are left out or have another order, `floodmark migrate` carries the seen "
+    "keys over. Nothing can make columns that the state never had: `floodmark upgrade CP "
+    "NEW --without-state` begins with an empty state.",
 )
 
 
@@ -34,13 +34,14 @@ def check(comparison: Comparison) -> Iterator[Reason]:
         for _, before, after in families(held, new):
             if is_same(before.key_json, after.key_json):
                 continue
+            if comparison.is_renamed_only and spark_accepts(before.key_json, after.key_json):
+                continue
             fewer = set(names(after.key_json)) <= set(names(before.key_json))
             same_number = len(names(after.key_json)) == len(names(before.key_json))
             yield reason(
                 RULE,
                 Verdict.NEEDS_MIGRATION if fewer or same_number else Verdict.NEEDS_NEW_CHECKPOINT,
-                "The columns by which duplicates are told: "
-                f"{difference(before.key_json, after.key_json)}.",
+                f"The columns of the deduplication: {difference(before.key_json, after.key_json)}.",
                 f"{STATE}/{held.operator}",
                 silent=spark_accepts(before.key_json, after.key_json)
                 or comparison.is_unchecked(held.operator),

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
-from floodmark.rules.restarts.differences import DifferenceKind, state_words
+from floodmark.rules.restarts.difference_words import state_words
+from floodmark.rules.restarts.differences import DifferenceKind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 
 RULE = Rule(
@@ -16,7 +17,7 @@ RULE = Rule(
     finds="Other filters than at the last start.",
     matters="Records that a filter left out are not read again, and what is in the state "
     "stays in it.",
-    restart="It starts; the new filters count from the next batch on.",
+    restart="The query starts; the new filters count from the next batch on.",
     instead="Nothing. To have the past filtered again, `floodmark rewind`.",
 )
 
@@ -32,8 +33,8 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             f"{one.what} It feeds {state_words(one.feeds)}, whose state holds what the old "
             "filters let through.",
             one.where,
-            why="It starts without a warning. What was counted, seen or kept under the old filters "
-            "stays so: results mix both.",
+            why="The query starts without a warning. What was counted, seen or kept under the "
+            "old filters stays so: results mix both.",
             do="If you intend that: --accept filter-changed (`check`), --allow filter-changed "
             "(`run`). Otherwise `floodmark upgrade CP NEW --without-state` begins with an empty "
             "state.",

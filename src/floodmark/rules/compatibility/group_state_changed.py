@@ -1,4 +1,4 @@
-"""Finds another state of a group."""
+"""Finds a changed state schema of groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from floodmark.checkpoint.layout import STATE
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import GROUP_STATES, Comparison, families
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import difference, fields, renamed, spark_accepts
+from floodmark.rules.restarts.schema import difference, fields, renamed, spark_accepts
 
 RULE = Rule(
     "FM333",

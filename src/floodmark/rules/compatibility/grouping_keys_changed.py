@@ -1,4 +1,4 @@
-"""Finds other keys of the state."""
+"""Finds changed keys of the state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from floodmark.rules.restarts.comparison import (
     families,
 )
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import difference, names, spark_accepts
+from floodmark.rules.restarts.schema import difference, names, spark_accepts
 
 RULE = Rule(
     "FM321",
@@ -23,9 +23,9 @@ RULE = Rule(
     finds="A grouping by more, fewer or other types of columns than the state's keys have.",
     matters="State is found by its key, byte by byte.",
     restart="Spark refuses: STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE.",
-    instead="`floodmark migrate` carries the state over where keys are left out, widened or "
-    "renamed. Keys that the old state does not have cannot be made from it: "
-    "`floodmark upgrade CP NEW --without-state` begins with an empty state.",
+    instead="`floodmark migrate` carries the state over if keys are left out, widened or "
+    "renamed. Nothing can make keys that the old state does not have: `floodmark upgrade CP "
+    "NEW --without-state` begins with an empty state.",
 )
 
 

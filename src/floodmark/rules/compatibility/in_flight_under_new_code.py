@@ -1,4 +1,4 @@
-"""Finds a batch in flight that other code will finish."""
+"""Finds an in-flight batch that other code will finish."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds other columns on a side of a join of two streams."""
+"""Finds changed columns on a side of a join of two streams."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from floodmark.checkpoint.layout import JOIN_TIMED_VALUES, JOIN_VALUES, STATE
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import JOINS, Comparison, families
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import difference, is_same, spark_accepts
+from floodmark.rules.restarts.schema import difference, is_same, spark_accepts
 
 RULE = Rule(
     "FM332",
@@ -30,6 +30,8 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             if not store.endswith((JOIN_VALUES, JOIN_TIMED_VALUES)):
                 continue
             if is_same(before.value_json, after.value_json):
+                continue
+            if comparison.is_renamed_only and spark_accepts(before.value_json, after.value_json):
                 continue
             yield reason(
                 RULE,

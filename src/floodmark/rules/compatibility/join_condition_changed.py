@@ -1,4 +1,4 @@
-"""Finds another condition of a join of two streams."""
+"""Finds a changed condition of a join of two streams."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ RULE = Rule(
     finds="A join condition that differs from the last start, with keys of the same types.",
     matters="Rows in the state were kept by the old equalities, and for as long as the old "
     "condition needed them.",
-    restart="It starts without a warning. Spark's documentation calls the result ill-defined: "
-    "rows that the new condition needs may be gone.",
+    restart="The query starts without a warning. Spark's documentation calls the result "
+    "ill-defined: rows that the new condition needs may be gone.",
     instead="If only a name changed, nothing. Otherwise begin with an empty state: "
     "`floodmark upgrade CP NEW --without-state`.",
 )

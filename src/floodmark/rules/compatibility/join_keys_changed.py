@@ -1,4 +1,4 @@
-"""Finds other keys of a join of two streams."""
+"""Finds changed keys of a join of two streams."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from floodmark.checkpoint.layout import JOIN_COUNTS, JOIN_TIMED_VALUES, STATE
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import JOINS, Comparison, families
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import difference, names, spark_accepts
+from floodmark.rules.restarts.schema import difference, names, spark_accepts
 
 RULE = Rule(
     "FM329",
@@ -18,8 +18,8 @@ RULE = Rule(
     matters="Both sides are kept by the columns that are equal.",
     restart="Spark refuses: STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE.",
     instead="Rows that wait in the state cannot be found by other keys: `floodmark upgrade CP "
-    "NEW --without-state` begins with an empty state. Types that were only widened, `floodmark "
-    "migrate` carries over.",
+    "NEW --without-state` begins with an empty state. If types were only widened, "
+    "`floodmark migrate` carries the state over.",
 )
 
 

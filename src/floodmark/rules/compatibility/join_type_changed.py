@@ -1,4 +1,4 @@
-"""Finds another type of a join of two streams."""
+"""Finds a changed type of a join of two streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds keys of the same types that mean something else."""
+"""Finds keys with the same types and another meaning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from floodmark.rules.restarts.comparison import (
 )
 from floodmark.rules.restarts.differences import DifferenceKind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import renamed, renamed_words, spark_accepts
+from floodmark.rules.restarts.schema import renamed, renamed_words, spark_accepts
 from floodmark.rules.restarts.windows import window_length
 
 RULE = Rule(
@@ -27,7 +27,7 @@ RULE = Rule(
     "state, where their types stay the same.",
     matters="Spark compares types, not names and not expressions. What was counted for a "
     "customer goes on under a product of the same text.",
-    restart="It starts without a warning, and old and new keys lie in one state.",
+    restart="The query starts without a warning, and one state then holds old and new keys.",
     instead="If it is a new name only, nothing. Otherwise a function of yours makes new keys of "
     "the old ones (`floodmark migrate CP --app APP.py --skeleton` prints a MIGRATION.py to begin "
     "with), or `floodmark upgrade CP NEW --without-state` begins with an empty state.",
@@ -47,7 +47,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
 
 
 def _is_refused(comparison: Comparison) -> bool:
-    """Keys of other types, or other columns of a deduplication, are reasons of their own."""
+    """Whether key types or deduplication columns differ; other rules report that."""
     return any(
         not spark_accepts(before.key_json, after.key_json)
         for held, new in comparison.pairs_of(_KEYED)
@@ -60,7 +60,7 @@ def _is_refused(comparison: Comparison) -> bool:
 
 
 def _by_plan(comparison: Comparison) -> Iterator[Reason]:
-    """The plans tell what a key is made of: one that has a new name only is the same."""
+    """Compare what the plans make keys of; a key that only has a new name is the same."""
     for one in comparison.differences_of(DifferenceKind.KEYS):
         # Only the user knows which new key an old one becomes.
         with_function = ("--with MIGRATION.py",)
@@ -70,7 +70,7 @@ def _by_plan(comparison: Comparison) -> Iterator[Reason]:
 
 
 def _by_state(comparison: Comparison) -> Iterator[Reason]:
-    """Without a note of the last start the state still tells names, and how long windows last."""
+    """Compare names and window lengths in the state, if there is no note of the last start."""
     for held, new in comparison.pairs_of(AGGREGATIONS | GROUP_STATES | TRANSFORMS):
         for _, before, after in families(held, new):
             if pairs := renamed_words(before.key_json, after.key_json):

@@ -15,7 +15,7 @@ RULE = Rule(
     Severity.ADVICE,
     finds="limit() with another number than at the last start.",
     matters="The state is how many rows have gone out.",
-    restart="It starts. A higher limit lets more rows out; a lower one that is reached "
+    restart="The query starts. A higher limit lets more rows out; a lower one that is reached "
     "already lets out none.",
     instead="Nothing.",
 )

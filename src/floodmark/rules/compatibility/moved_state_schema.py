@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.checkpoint.layout import STATE
+from floodmark.checkpoint.layout import OPERATOR_METADATA, STATE
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -31,6 +31,6 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 Verdict.COMPATIBLE,
                 f"Operator {held.operator}'s metadata names schema files of another place: Spark "
                 "would not compare its state with the new code.",
-                f"{STATE}/{held.operator}/_metadata",
+                f"{STATE}/{held.operator}/{OPERATOR_METADATA}",
                 silent=True,
             )

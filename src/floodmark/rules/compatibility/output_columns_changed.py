@@ -1,4 +1,4 @@
-"""Finds other columns for the sink."""
+"""Finds changed columns for the sink."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from floodmark.connectors.files.offset import FILE_SINKS
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import fields, words
+from floodmark.rules.restarts.schema import fields, words
 
 RULE = Rule(
     "FM312",
     "output-columns-changed",
     Severity.WARNING,
     finds="Rows for the sink with other names or types than at the last start.",
-    matters="It is allowed if the sink takes them: what was written before has the old columns.",
-    restart="The query starts. Delta fails in the first batch unless mergeSchema is set; "
-    "files of both kinds lie in one folder; Kafka wants a column named value.",
-    instead='Let the sink take them: .option("mergeSchema", "true") for Delta, a new folder '
-    "for files.",
+    matters="The change is allowed if the sink accepts the new columns. Rows that were written "
+    "before have the old columns.",
+    restart="The query starts. Delta fails in the first batch unless mergeSchema is set; files "
+    "of both kinds lie in one folder; Kafka needs a column named value.",
+    instead='Let the sink accept them: .option("mergeSchema", "true") for Delta, a new '
+    "folder for files.",
 )
 
 
@@ -36,8 +37,9 @@ def check(comparison: Comparison) -> Iterator[Reason]:
     yield reason(
         RULE,
         Verdict.UNKNOWN if risky else Verdict.COMPATIBLE,
-        f"The sink is given {words(new.schema_json)}; it was {words(last.schema_json)}.",
+        f"The sink receives {words(new.schema_json)}, and received {words(last.schema_json)} "
+        "before.",
         f"the sink ({new.sink})",
         silent=True,
-        do=None if risky else "Nothing, if the sink takes them.",
+        do=None if risky else "Nothing, if the sink accepts them.",
     )

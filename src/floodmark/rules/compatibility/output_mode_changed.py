@@ -1,4 +1,4 @@
-"""Finds another output mode."""
+"""Finds a changed output mode."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ RULE = Rule(
     finds="Another output mode (append, update, complete) than at the last start.",
     matters="Spark keeps no output mode in the checkpoint. The state of an aggregation is "
     "the same in all three.",
-    restart="It starts. From update to append, groups that went out already go out once "
-    "more when the watermark closes them; to complete, all that the state still "
-    "holds goes out. transformWithState refuses.",
-    instead="Nothing, if the sink can take the rows once more.",
+    restart="The query starts. From update to append, groups that went out already go out once "
+    "more when the watermark closes them; to complete, all that the state still holds goes "
+    "out. transformWithState refuses.",
+    instead="Nothing, if the sink can receive the rows once more.",
 )
 
 
@@ -27,7 +27,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
     if last is None or last.output_mode.lower() == new.output_mode.lower():
         return
     if any(operator_kind(one) in TRANSFORMS for one in new.operators):
-        return  # its own metadata has the mode, and another rule compares it
+        return  # the operator's metadata has the mode, and another rule compares it
     yield reason(
         RULE,
         Verdict.COMPATIBLE,

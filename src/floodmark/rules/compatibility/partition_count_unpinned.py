@@ -18,8 +18,8 @@ RULE = Rule(
     "spark.sql.shuffle.partitions, and a session with another number than the "
     "state.",
     matters="Spark 4.2 leaves the number out during the first run of a query with such a log.",
-    restart="With a larger number it fails on state files that are not there. With a "
-    "smaller one the state of the partitions beyond it is ignored, without a warning.",
+    restart="With a larger number the query fails on state files that do not exist. With a "
+    "smaller number Spark ignores the state of the higher partitions, without a warning.",
     instead="Set spark.sql.shuffle.partitions to the state's number, or let `migrate "
     "--partitions` or `floodmark repartition` make a checkpoint with another.",
 )
@@ -36,7 +36,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
     has = max((one.partitions for one in checkpoint.state_operators), default=0)
     if has and chosen.isdecimal() and int(chosen) != has:
         fewer = int(chosen) < has
-        fate = "would be ignored" if fewer else "are looked for and not there"
+        fate = "would be ignored" if fewer else "are missing"
         yield reason(
             RULE,
             Verdict.NEEDS_MIGRATION,

@@ -1,4 +1,4 @@
-"""Finds columns that are made in another way."""
+"""Finds columns that are computed in another way."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ RULE = Rule(
     "projection-changed",
     Severity.ADVICE,
     finds="Other projections than at the last start, with the same columns for the sink.",
-    matters="What went out before stays as it was. Columns that keys and aggregates depend "
-    "on are judged by rules of their own.",
-    restart="It starts; the new expressions count from the next batch on.",
+    matters="What went out before stays as it was. Other rules judge the columns that keys and "
+    "aggregates depend on.",
+    restart="The query starts; the new expressions count from the next batch on.",
     instead="Nothing.",
 )
 

@@ -14,10 +14,10 @@ RULE = Rule(
     Severity.ERROR,
     finds="A rehearsal that failed: the new code, a fork of the checkpoint, a sink that "
     "keeps nothing, one batch.",
-    matters="It is the engine's own verdict, whatever the rules say.",
-    restart="It would fail in the same way.",
-    instead="See the other reasons for what changed. Where there is none, the failure comes "
-    "from the code or its data.",
+    matters="Spark itself gives this verdict, whatever the rules say.",
+    restart="The query would fail in the same way.",
+    instead="See the other reasons for what changed. If there is none, the failure comes from "
+    "the code or its data.",
 )
 
 

@@ -1,4 +1,4 @@
-"""Finds rows that reach a state in another way, by a change that no other rule knows."""
+"""Finds a changed computation of rows that reach a state, if no other rule covers it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from floodmark.checkpoint.layout import JOIN_TIMED_VALUES, JOIN_VALUES
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import JOINS, Comparison, families
-from floodmark.rules.restarts.differences import DifferenceKind, state_words
+from floodmark.rules.restarts.difference_words import state_words
+from floodmark.rules.restarts.differences import DifferenceKind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import renamed, spark_accepts
+from floodmark.rules.restarts.schema import renamed, spark_accepts
 
 RULE = Rule(
     "FM353",
@@ -19,11 +20,11 @@ RULE = Rule(
     "accounts for: a generator, a static join, a union, a step added or taken away.",
     matters="The state holds what the old steps made of the records so far. Spark compares "
     "the types of the state and nothing else.",
-    restart="It starts without a warning. What comes from now on is made in the new way, what "
-    "is in the state was made in the old.",
-    instead="If both may lie in one state: --accept rows-made-another-way (`check`), --allow "
-    "rows-made-another-way (`run`). Otherwise `floodmark upgrade CP NEW --without-state` begins "
-    "with an empty state.",
+    restart="The query starts without a warning. New rows are made in the new way, and rows in "
+    "the state were made in the old way.",
+    instead="If one state may hold both: --accept rows-made-another-way (`check`), --allow "
+    "rows-made-another-way (`run`). Otherwise `floodmark upgrade CP NEW --without-state` "
+    "begins with an empty state.",
 )
 
 
@@ -32,7 +33,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
         if one.kind is DifferenceKind.JOIN_COLUMNS and _is_said(comparison):
             continue
         if one.kind is DifferenceKind.OPERATORS and not comparison.same_operators:
-            continue  # the state itself tells of that
+            continue  # another rule reports it by the state itself
         if one.kind in (DifferenceKind.ROWS, DifferenceKind.JOIN_COLUMNS, DifferenceKind.OPERATORS):
             fed = (
                 f" It feeds {state_words(one.feeds)}."
@@ -43,7 +44,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
 
 
 def _is_said(comparison: Comparison) -> bool:
-    """Columns of other types or names show in the state, and are another rule's."""
+    """Whether the state shows other column types or names; another rule reports those."""
     return any(
         not spark_accepts(before.value_json, after.value_json)
         or renamed(before.value_json, after.value_json)

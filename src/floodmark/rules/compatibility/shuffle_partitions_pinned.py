@@ -32,7 +32,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             Verdict.COMPATIBLE,
             f"The session says {chosen} shuffle partitions; the state has {pinned}.",
             f"{OFFSETS}/{comparison.checkpoint.latest_batch}",
-            do=f"{RULE.instead} `run` wants it said: --allow pinned-conf.",
+            do=f"{RULE.instead} `run` needs --allow pinned-conf.",
             silent=True,
             migrate=(f"--partitions {chosen}",) if chosen.isdecimal() else None,
         )

@@ -1,4 +1,4 @@
-"""Finds another kind of sink."""
+"""Finds a changed kind of sink."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ RULE = Rule(
     Severity.WARNING,
     finds="A sink of another kind than at the last start.",
     matters="The checkpoint records which batches are done, but not where they were written.",
-    restart="It starts. The new sink gets the batches from now on, and nothing that was written "
-    "before.",
+    restart="The query starts. The new sink gets the batches from now on, and nothing that was "
+    "written before.",
     instead="Nothing, if the old output stays where its readers look. To fill the new sink "
     "from the beginning, start on a new checkpoint.",
 )

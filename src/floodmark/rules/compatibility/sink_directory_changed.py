@@ -1,4 +1,4 @@
-"""Finds another folder for a file sink."""
+"""Finds a changed folder of a file sink."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ RULE = Rule(
     finds="A file sink that writes to another path than at the last start.",
     matters="A file sink keeps a log of its batches beside the files, in _spark_metadata. "
     "Spark's documentation does not allow another folder.",
-    restart="It starts without a warning. The new folder holds the batches from now on, and a "
-    "batch that the old one took half may be in both.",
+    restart="The query starts without a warning. The new folder holds the batches from now on, "
+    "and a batch that was half written to the old folder may be in both.",
     instead="Keep the folder. If the output is to move, move it with its _spark_metadata, "
     "whose paths are absolute, or start on a new checkpoint.",
 )

@@ -1,4 +1,4 @@
-"""Finds other columns of a source."""
+"""Finds changed columns of a source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RULE = Rule(
     finds="A source with another schema than at the last start.",
     matters="Spark keeps no schema of a source in the checkpoint; what depends on it is "
     "judged by the state and the output.",
-    restart="It starts. Files that were seen and not yet read are read with the new schema.",
+    restart="The query starts. Files that were seen and not yet read are read with the new schema.",
     instead="Nothing, if the records that are still to come fit the new columns.",
 )
 
@@ -36,8 +36,8 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 Verdict.UNKNOWN,
                 what,
                 f"{SOURCES}/{at}",
-                why="A CSV file's columns are taken by their place: under the new schema the same "
-                "file gives other values, and Spark says nothing.",
+                why="Spark reads the columns of a CSV file by position: under the new schema "
+                "the same file gives other values, and Spark gives no warning.",
                 do="If the files have changed in the same way: --accept source-columns-changed.",
                 silent=True,
             )

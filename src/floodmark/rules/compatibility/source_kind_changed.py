@@ -1,4 +1,4 @@
-"""Finds another kind of source in a source's place."""
+"""Finds a source of another kind in the place of a source."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from floodmark.connectors.registry import family
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.source_changes import migrate_options, what_to_do
+from floodmark.rules.restarts.source_moves import migrate_options, what_to_do
 
 RULE = Rule(
     "FM302",
@@ -17,10 +17,11 @@ RULE = Rule(
     Severity.ERROR,
     finds="A source whose offsets in the checkpoint are of another kind than the new code reads.",
     matters="Only the source that wrote an offset can read it.",
-    restart="The new source fails to parse the offset, or misreads it where the shapes agree. A "
-    "name (Spark 4.3) changes nothing of that: Spark keeps no kind beside it, and gives the offset "
-    "to whatever source has the name now. Tried with 4.3 between files, rate and rate-micro-batch, "
-    "and from files to a socket: each failed on the other's offset or on its files.",
+    restart="The new source fails to parse the offset, or misreads it if the forms are alike. A "
+    "source name (Spark 4.3) does not help: Spark stores no kind with it, and gives the "
+    "offset to whatever source has the name now. Tried with 4.3 between files, rate and "
+    "rate-micro-batch, and from files to a socket: each failed on the other's offset or on "
+    "its files.",
     instead="`floodmark migrate` drops the old source and lets the new one begin where --start "
     "says; state and the other sources go on.",
 )
@@ -47,7 +48,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
 
 
 def _in_one_place(comparison: Comparison) -> Iterator[tuple[int, int]]:
-    """(new place, old place): a name is a place of its own, wherever it stands in the plan."""
+    """Yield (new place, old place); a name is a place of its own, wherever it is in the plan."""
     if not comparison.named_sources():
         yield from comparison.sources.replaced
         return

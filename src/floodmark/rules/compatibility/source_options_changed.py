@@ -1,4 +1,4 @@
-"""Finds another option of a source."""
+"""Finds a changed option of a source."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from floodmark.rules.restarts.comparison import (
     option_changes,
 )
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
+from floodmark.rules.restarts.source_moves import LIMITS
 
 RULE = Rule(
     "FM306",
@@ -23,14 +24,13 @@ RULE = Rule(
     "nor a rate limit.",
     matters="Options that say where to begin apply only to a new query; others change how records "
     "are read.",
-    restart="It starts. startingOffsets, startingVersion and their like are ignored: the "
+    restart="The query starts. startingOffsets, startingVersion and their like are ignored: the "
     "checkpoint says where to go on.",
     instead="Nothing. To begin elsewhere use `floodmark rewind` or `floodmark upgrade`.",
 )
 
 
 _PLACES = frozenset({"subscribe", "subscribepattern", "assign", "path", "table"})
-_LIMITS = ("max", "min", "rowspersecond", "numpartitions", "rampuptime")
 _WHICH_FILES = frozenset(
     {
         "latestfirst",
@@ -45,9 +45,15 @@ _WHICH_FILES = frozenset(
     }
 )
 _BEGINNING = ("starting", "ending")
-# How records are fetched, and not what they are.
+# These options change how records are fetched, not the records.
 _FETCHING = ("kafka.", "kafkaconsumer.", "fetchoffset.", "groupidprefix", "failondataloss")
-_HOUSEKEEPING = ("cleansource", "sourcearchivedir", CHECKPOINT_OPTION)
+_HOUSEKEEPING = (
+    "cleansource",
+    "sourcearchivedir",
+    "maxcachedfiles",
+    "discardcachedinputratio",
+    CHECKPOINT_OPTION,
+)
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
@@ -61,7 +67,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 )
             continue
         for key, old, now in option_changes(before.options, after.options):
-            if key in _PLACES or (key.startswith(_LIMITS) and key not in _WHICH_FILES):
+            if key in _PLACES or (key in LIMITS and key not in _WHICH_FILES):
                 continue
             what = f"Source {at}: {change_words(key, old, now)}"
             if key in _WHICH_FILES and after.kind in FILE_SOURCES:
@@ -79,26 +85,26 @@ def _other_files(at: int, what: str) -> Reason:
         Verdict.UNKNOWN,
         what,
         f"{SOURCES}/{at}",
-        why="It starts without a warning, and takes other files than before: some that wait may be "
-        "left out forever, some that were left out may come.",
-        do="Set it as it was, or look which files wait (`floodmark files CP` shows those that were "
-        "read). If you intend it: --accept source-options-changed.",
+        why="The query starts without a warning, and reads other files than before: it may "
+        "leave out waiting files forever, and read files that it left out before.",
+        do="Set the old value again, or look which files wait (`floodmark files CP` shows "
+        "those that were read). If you intend it: --accept source-options-changed.",
         silent=True,
     )
 
 
 def _read_otherwise(comparison: Comparison, at: int, what: str) -> Reason:
-    """Records read in another way; what is in a state was read in the old one."""
+    """Report records that are read in another way than those in the state."""
     if not comparison.is_stateful:
-        do = "Nothing, if what is still to come is to be read so."
+        do = "Nothing, if new records should be read in this way."
         return reason(RULE, Verdict.COMPATIBLE, what, f"{SOURCES}/{at}", do=do)
     return reason(
         RULE,
         Verdict.UNKNOWN,
         what,
         f"{SOURCES}/{at}",
-        why="It starts without a warning. The state holds records as they were read before.",
-        do="If records are the same either way: --accept source-options-changed. Otherwise set it "
-        "as it was, or begin with an empty state.",
+        why="The query starts without a warning. The state holds records as they were read before.",
+        do="If records are the same either way: --accept source-options-changed. Otherwise set "
+        "the old value again, or begin with an empty state.",
         silent=True,
     )

@@ -10,8 +10,8 @@ from floodmark.connectors.registry import family, kind_named
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison, refuses_other_files
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.source_changes import migrate_options
 from floodmark.rules.restarts.source_matching import source_words
+from floodmark.rules.restarts.source_moves import migrate_options
 
 RULE = Rule(
     "FM303",
@@ -49,11 +49,11 @@ def check(comparison: Comparison) -> Iterator[Reason]:
 
 
 def _restart(now: SourceOutline, silent: bool) -> str:
-    """What Spark does at the start, of this kind of source alone."""
+    """Return what Spark does at the start with this kind of source."""
     known = kind_named(family(now.kind))
     skipped = "records are skipped and others repeated"
     if silent:
-        return f"It starts without a warning, from the other source's offset: {skipped}."
+        return f"The query starts without a warning, from the other source's offset: {skipped}."
     if known.has_topics:
         return (
             "The query fails: partitions of the other topic are gone for it, as failOnDataLoss "
@@ -66,11 +66,11 @@ def _restart(now: SourceOutline, silent: bool) -> str:
         )
     if known.names_table:
         return "The query fails: the checkpoint's offset names the id of another table."
-    return "Whether it starts is for the sources to say: each finds the other's offset."
+    return "Each source finds the other's offset. Whether the query starts depends on the sources."
 
 
 def _is_silent(comparison: Comparison, at: int) -> bool:
-    """Whether the source takes the other's offset without a warning."""
+    """Whether the source reads the other's offset without a warning."""
     now = comparison.new.sources[at]
     noted = comparison.last.sources if comparison.last is not None else ()
     before = noted[at] if len(noted) > at else None

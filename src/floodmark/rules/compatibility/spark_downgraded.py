@@ -1,4 +1,4 @@
-"""Finds an earlier Spark than wrote the checkpoint."""
+"""Finds a Spark that is earlier than the one that wrote the checkpoint."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ RULE = Rule(
     finds="An earlier Spark than at the last start, or log versions and settings that "
     "this Spark does not know.",
     matters="An earlier Spark knows neither later log versions nor later formats of state.",
-    restart="It fails on an unknown log version; a setting it does not know is ignored, and "
-    "the state may be misread.",
+    restart="The query fails on an unknown log version; a setting it does not know is ignored, "
+    "and the state may be misread.",
     instead="Run the Spark that wrote it, or go on with a new checkpoint of the earlier "
     "one: `floodmark upgrade CP NEW --without-state`.",
 )
@@ -72,5 +72,5 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             f"Spark is {spark}, and was {last.spark_version}.",
             "the session",
             silent=True,
-            do="See with --rehearse whether this Spark reads it.",
+            do="Use --rehearse to see whether this Spark reads it.",
         )

@@ -1,4 +1,4 @@
-"""Finds a later Spark than wrote the checkpoint."""
+"""Finds a Spark that is later than the one that wrote the checkpoint."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ RULE = Rule(
     "that overflows a byte, short or int becomes null. From 4.0 to 4.1 a Parquet struct whose "
     "fields are all missing is no longer null "
     "(spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing).",
-    restart="It starts. New settings come into the next offset entry with their old meaning.",
+    restart="The query starts. Spark writes new settings into the next offset entry, with their "
+    "old meaning.",
     instead="Nothing. There may be no way back: `floodmark backup` before the first start.",
 )
 

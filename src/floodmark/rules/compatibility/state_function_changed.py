@@ -1,4 +1,4 @@
-"""Finds a function that keeps state, with another body."""
+"""Finds a changed function that keeps state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RULE = Rule(
     "does something else than at the last start, or uses other values.",
     matters="The state was made by the old function. Only you know whether the new one "
     "understands it.",
-    restart="It starts without a warning: Spark does not look into functions.",
+    restart="The query starts without a warning: Spark does not look into functions.",
     instead="If the new function goes on with the old state: --accept state-function-changed "
     "(`check`), --allow state-function-changed (`run`). Otherwise `migrate --with` makes "
     "new states of the old ones.",

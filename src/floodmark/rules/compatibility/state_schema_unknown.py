@@ -15,7 +15,7 @@ RULE = Rule(
     Severity.WARNING,
     finds="A stateful operator without a schema file that could be read.",
     matters="Spark before 3.1 wrote none, and a lost one is not written again until a start.",
-    restart="Spark compares nothing and starts; if the schema is another, it fails later or "
+    restart="Spark compares nothing and starts. If the schema differs, the query fails later or "
     "misreads the state.",
     instead="Run `floodmark check CP APP.py --rehearse` to see what Spark does.",
 )

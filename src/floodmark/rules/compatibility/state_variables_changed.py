@@ -1,4 +1,4 @@
-"""Finds other variables of transformWithState."""
+"""Finds changed variables of transformWithState."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from floodmark.checkpoint.outline import OperatorOutline
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import TRANSFORMS, Comparison, families
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import difference, is_same, spark_accepts
+from floodmark.rules.restarts.schema import difference, is_same, spark_accepts
 
 RULE = Rule(
     "FM335",
     "state-variables-changed",
     Severity.ERROR,
     finds="State variables added, removed, or of another kind or schema.",
-    matters="A variable is known by its name; what lies under it has the schema it was "
-    "written with.",
+    matters="Spark knows a variable by its name. Its values have the schema with which they were "
+    "written.",
     restart="Variables may come and go: one that goes loses its values. Another kind is "
     "refused (STATE_STORE_INVALID_VARIABLE_TYPE_CHANGE), another schema too "
     "(STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE), unless "
@@ -48,7 +48,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 Verdict.COMPATIBLE,
                 f"The variable {name} is gone; Spark drops its values at the next start.",
                 where,
-                do="Nothing, if it is not wanted any more.",
+                do="Nothing, if you no longer want it.",
                 silent=True,
             )
         for name in sorted(before.keys() & after.keys()):
@@ -80,7 +80,7 @@ def _schemas(
             Verdict.UNKNOWN if evolves else Verdict.NEEDS_MIGRATION,
             f"The variable {name}: {difference(before.value_json, after.value_json)}.",
             f"{STATE}/{held.operator}",
-            do="See with --rehearse whether Avro reads the old values." if evolves else None,
+            do="Use --rehearse to see whether Avro reads the old values." if evolves else None,
             silent=evolves
             or spark_accepts(before.value_json, after.value_json)
             or comparison.is_unchecked(held.operator),

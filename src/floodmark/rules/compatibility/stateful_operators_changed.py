@@ -14,16 +14,16 @@ RULE = Rule(
     "stateful-operators-changed",
     Severity.ERROR,
     finds="Other stateful operators than the checkpoint has state of.",
-    matters="State belongs to an operator by its number, counted from the sink. One more or "
-    "one less shifts the rest.",
+    matters="State belongs to an operator by its number, counted from the sink. One operator "
+    "more or less shifts the others.",
     restart="Spark 4.0 and later refuse "
     "(STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA, and 4.2 also "
-    "_MISSING_STATE_DIRECTORY); earlier ones fail on state files that are not "
-    "there, or read another operator's.",
+    "_MISSING_STATE_DIRECTORY); earlier ones fail on missing state files, or read another "
+    "operator's.",
     instead="`floodmark migrate` carries the state of the operators that stay. One that is new "
-    "begins empty; one that is gone is dropped with --accept dropped-operator. Where no operator "
-    "stays, or nothing says which of several is which, `floodmark upgrade CP NEW --without-state` "
-    "begins with an empty state.",
+    "begins empty; one that is gone is dropped with --accept dropped-operator. If no "
+    "operator stays, or nobody can say which of several is which, `floodmark upgrade CP NEW "
+    "--without-state` begins with an empty state.",
 )
 
 
@@ -46,7 +46,9 @@ def check(comparison: Comparison) -> Iterator[Reason]:
 
 
 def _is_carried(comparison: Comparison) -> bool:
-    """As `migrate` matches operators: some stay, or there was none; which is which is clear."""
+    """Whether `migrate` can match the operators: some stay, or there were none, and all are
+    clear.
+    """
     before, after = ([kind_of(operator_kind(one)) for one in ops] for ops in comparison.operators)
     stay = not before or bool(list(comparison.matched()))
     return stay and UNKNOWN not in (*before, *after)

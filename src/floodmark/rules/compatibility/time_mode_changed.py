@@ -1,4 +1,4 @@
-"""Finds another time mode or output mode of transformWithState."""
+"""Finds a changed time mode or output mode of transformWithState."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds another kind of timeout in the state of a group."""
+"""Finds a changed kind of timeout in the state of groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import GROUP_STATES, Comparison, families
 from floodmark.rules.restarts.differences import DifferenceKind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import names
+from floodmark.rules.restarts.schema import names
 
 RULE = Rule(
     "FM334",
@@ -36,7 +36,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 yield reason(
                     RULE,
                     Verdict.NEEDS_MIGRATION,
-                    f"The new code has {'a' if has else 'no'} timeout, and the state has "
+                    f"The new code has {'a' if has else 'no'} timeout, but the state has "
                     f"{'one' if had else 'none'}.",
                     f"{STATE}/{held.operator}",
                     silent=comparison.is_unchecked(held.operator),

@@ -1,4 +1,4 @@
-"""Finds another trigger."""
+"""Finds a changed trigger."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ RULE = Rule(
     "FM318",
     "trigger-changed",
     Severity.ADVICE,
-    finds="A trigger that is not as at the last start.",
-    matters="When a batch begins is not kept in the checkpoint.",
-    restart="It starts. Only continuous processing writes another offset log than batches do.",
+    finds="A trigger that differs from the last start.",
+    matters="The checkpoint does not keep when a batch begins.",
+    restart="The query starts. Only continuous processing writes another offset log than batches "
+    "do.",
     instead="Nothing, between triggers that run batches.",
 )
 
@@ -31,5 +32,5 @@ def check(comparison: Comparison) -> Iterator[Reason]:
         f"The trigger is {new.trigger}, and was {last.trigger}.",
         "the writer",
         silent=other,
-        do="See with --rehearse whether the source reads the other's offsets." if other else None,
+        do="Use --rehearse to see whether the source reads the other's offsets." if other else None,
     )

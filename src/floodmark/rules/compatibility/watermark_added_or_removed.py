@@ -13,10 +13,10 @@ RULE = Rule(
     "FM327",
     "watermark-added-or-removed",
     Severity.WARNING,
-    finds="More or fewer withWatermark than at the last start.",
-    matters="Without a watermark no state ever goes; with one, late rows are dropped.",
-    restart="It starts. One that comes begins at zero and lets old state go as soon as it "
-    "passes; where one is gone, state only grows.",
+    finds="More or fewer withWatermark calls than at the last start.",
+    matters="Without a watermark Spark never removes state; with one, it drops late rows.",
+    restart="The query starts. A new watermark begins at zero, and removes old state as soon as "
+    "it passes it. Without a watermark, state only grows.",
     instead="If you intend that: --accept watermark-added-or-removed (`check`), --allow "
     "watermark-added-or-removed (`run`). Otherwise `floodmark upgrade CP NEW --without-state` "
     "begins with an empty state.",
@@ -44,7 +44,9 @@ def check(comparison: Comparison) -> Iterator[Reason]:
 
 
 def _decides(tree: PlanTree) -> bool:
-    """Event time is used by a step: it decides which rows are late, and which state goes."""
+    """Whether a step uses event time, so that it decides which rows are late and which state
+    goes.
+    """
     if any(step.kind not in _WITHOUT_TIME for step in tree.stateful):
         return True
     marked = {mark.column for mark in tree.watermarks}

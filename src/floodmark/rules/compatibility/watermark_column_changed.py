@@ -15,8 +15,9 @@ RULE = Rule(
     finds="withWatermark on another column, or on one that is made in another way, than "
     "at the last start.",
     matters="The checkpoint keeps the watermark as a moment in time, of the old column.",
-    restart="It starts without a warning with the old watermark. If the new column's times run "
-    "behind, every row is late and dropped; if they run ahead, state goes too soon.",
+    restart="The query starts without a warning with the old watermark. If the new column's "
+    "times run behind, every row is late and dropped; if they run ahead, Spark removes "
+    "state too early.",
     instead="Make sure that the new times are not behind the checkpoint's watermark "
     "(`floodmark inspect` shows it), or begin with an empty state.",
 )

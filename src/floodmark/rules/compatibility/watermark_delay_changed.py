@@ -1,4 +1,4 @@
-"""Finds another delay of the watermark."""
+"""Finds a changed delay of the watermark."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import delays
+from floodmark.rules.restarts.schema import delays
 
 RULE = Rule(
     "FM325",
     "watermark-delay-changed",
     Severity.WARNING,
     finds="withWatermark with another delay than before.",
-    matters="The delay decides which rows are late and when state goes.",
-    restart="It starts without a warning. A shorter delay drops rows that would have counted "
-    "and closes windows sooner; a longer one brings nothing back that is gone. The "
+    matters="The delay decides which rows are late, and when Spark removes state.",
+    restart="The query starts without a warning. A shorter delay drops rows that would have "
+    "counted and closes windows sooner; a longer one does not bring removed state back. The "
     "watermark itself never goes back.",
-    instead="Nothing, if that is meant.",
+    instead="Nothing, if you intend that.",
 )
 
 
@@ -43,7 +43,7 @@ def _delays(comparison: Comparison) -> tuple[list[int], list[int]]:
             [one.delay_ms or 0 for one in comparison.last.tree.watermarks],
             [one.delay_ms or 0 for one in comparison.new.tree.watermarks],
         )
-    # Without a note: a key that has the event time tells its delay in its metadata.
+    # Without a note: the metadata of a key with the event time has the delay.
     old_delays: list[int] = []
     new_delays: list[int] = []
     for held, now in comparison.pairs():

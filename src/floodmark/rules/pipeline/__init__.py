@@ -1,1 +1,1 @@
-"""Lint's rules, one a file: FM2xx. The registry finds them by their files."""
+"""Lint's rules (FM2xx), one in each file. The registry finds them by their files."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from floodmark.rules.code.changing import changing_calls, temporary_calls
+from floodmark.rules.code.changing_paths import changing_calls, temporary_calls
 from floodmark.rules.code.facts import Code, Deletion
 from floodmark.rules.finding import Finding, Rule, Severity
 
@@ -42,14 +42,14 @@ def check(code: Code) -> Iterator[Finding]:
 def _is_checkpoint(deletion: Deletion, places: set[str]) -> bool:
     target = deletion.target
     if changing_calls(target) or temporary_calls(target):
-        return False  # made for this run alone: no restart looks for it
+        return False  # the folder is only for this run: no restart looks for it
     literal = (target.literal or "").rstrip("/")
     if literal and any(place == literal or place.startswith(literal + "/") for place in places):
         return True
     if any(place in target.pattern.split() for place in places):
-        return True  # a word of a shell's command
+        return True  # a word in a shell command
     words = [target.pattern, *target.names]
-    # `rm` of one file named so, as of a model's weights, is none of ours.
+    # `rm` of a single file with such a name, as a model's weights, is not about checkpoints.
     return any(_LOOKS.search(word) for word in words) and not literal.endswith(_WEIGHTS)
 
 

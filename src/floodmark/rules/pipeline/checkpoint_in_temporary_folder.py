@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from floodmark.checkpoint.conf_keys import DEFAULT_CHECKPOINT_LOCATION
-from floodmark.rules.code.changing import temporary_calls
+from floodmark.rules.code.changing_paths import temporary_calls
 from floodmark.rules.code.facts import Code, Option
 from floodmark.rules.finding import Finding, Rule, Severity
 

@@ -15,8 +15,8 @@ RULE = Rule(
     Severity.WARNING,
     finds="A checkpoint at a file: URL, in a home folder, or on a cluster node's own disk, in "
     "code that does not set its master to local.",
-    matters="On a cluster every executor has a disk of its own: the state of a partition is on "
-    "whichever machine ran it, and is lost with it.",
+    matters="On a cluster every executor has its own disk: the state of a partition is on the "
+    "machine that ran it, and is lost with that machine.",
     restart="State files are not found on another node, and the query fails or starts over.",
     instead="A folder on storage that every node reaches: S3, HDFS, ABFS, a volume.",
 )
@@ -24,7 +24,7 @@ _LOCAL = re.compile(
     r"file:|~|/home/|/Users/|/root/|/mnt/local|/local_disk|/databricks/driver|[A-Za-z]:[\\/]"
 )
 _ON_A_NODE = re.compile(r"file:/+(?!dbfs/|Volumes/|Workspace/)")
-"""Databricks: any other path is on DBFS or on a volume."""
+"""On Databricks any other path is on DBFS or on a volume."""
 _TEMPORARY = re.compile(r"file:/*(private/)?(var/)?tmp(/|$)|file:/*dev/shm/")
 
 

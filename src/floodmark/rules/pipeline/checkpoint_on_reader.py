@@ -13,7 +13,7 @@ RULE = Rule(
     "checkpoint-on-reader",
     Severity.ERROR,
     finds="checkpointLocation as an option of readStream.",
-    matters="Sources ignore it: it belongs to the query, which writeStream makes.",
+    matters="Sources ignore the option: it belongs to the query, which writeStream makes.",
     restart="The query has no checkpoint, or a different one than you think.",
     instead='.writeStream.option("checkpointLocation", path)',
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.conf_keys import DEFAULT_CHECKPOINT_LOCATION
-from floodmark.rules.code.changing import changing_calls
+from floodmark.rules.code.changing_paths import changing_calls
 from floodmark.rules.code.facts import Code
 from floodmark.rules.finding import Finding, Rule, Severity
 
@@ -32,7 +32,8 @@ def check(code: Code) -> Iterator[Finding]:
         if changing:
             yield RULE.finding(
                 code.path,
-                f"The checkpoint's path has {changing[0]}() in it: it is new at every start.",
+                f"The checkpoint's path contains {changing[0]}(), so the path is new at every "
+                "start.",
                 line=option.line,
             )
     if code.conf(DEFAULT_CHECKPOINT_LOCATION) is None:

@@ -1,4 +1,4 @@
-"""Finds a flow whose function returns what its table does not take."""
+"""Finds a flow whose function returns the wrong kind of DataFrame for its table."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ RULE = Rule(
     finds="A declarative pipeline's @dp.table or @dp.append_flow that returns a batch, or its "
     "@dp.materialized_view that returns a stream. In SQL: a CREATE STREAMING TABLE or CREATE FLOW "
     "that reads no STREAM, or a CREATE MATERIALIZED VIEW that reads one.",
-    matters="A streaming table is filled by streams, with a checkpoint. A materialized view is "
-    "computed anew in each run, and has none.",
+    matters="Streams fill a streaming table, with a checkpoint. A materialized view is computed "
+    "again in each run, and has no checkpoint.",
     restart="The pipeline does not run: INVALID_FLOW_QUERY_TYPE.",
     instead="Read with spark.readStream in @dp.table and @dp.append_flow, and with spark.read in "
     "@dp.materialized_view. In SQL, SELECT … FROM STREAM table reads a stream.",
@@ -27,7 +27,7 @@ def check(code: Code) -> Iterator[Finding]:
     for flow in code.flows:
         takes = _TAKES.get(flow.kind)
         if takes is None or code.on_databricks or flow.legacy:
-            continue  # there, @table makes a view of a batch
+            continue  # there, @table may turn a batch into a view
         other = "batch" if takes == "stream" else "stream"
         if flow.returns == {other}:
             gives = "reads" if flow.statement else "returns"

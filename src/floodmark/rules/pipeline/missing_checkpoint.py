@@ -27,7 +27,7 @@ def check(code: Code) -> Iterator[Finding]:
         if stream.started_at is None or stream.checkpoint or not stream.options_known:
             continue
         if stream.misspelt_checkpoint:
-            continue  # misspelt-checkpoint-option says it
+            continue  # misspelt-checkpoint-option reports it
         sink = _sink(stream) if stream.keeps_output else None
         if sink is not None:
             yield RULE.finding(

@@ -1,4 +1,4 @@
-"""Finds one checkpoint for two queries."""
+"""Finds one checkpoint that two queries use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RULE = Rule(
     "batches, one state.",
     restart="Both write the same batch numbers. One fails with CONCURRENT_STREAM_LOG_UPDATE, or "
     "reads the other's offsets as its own.",
-    instead="A folder of its own for each query: …/checkpoints/orders, …/checkpoints/clicks.",
+    instead="Use a separate folder for each query: …/checkpoints/orders, …/checkpoints/clicks.",
 )
 
 
@@ -52,7 +52,7 @@ def check_together(codes: Sequence[Code]) -> Iterator[Finding]:
 
 
 def check_starts(checkpoints: Sequence[tuple[str, str, str]]) -> Iterator[Finding]:
-    """Of an application's pipelines: name, checkpoint, and one name for the place."""
+    """Check an application's pipelines: name, checkpoint, and one name for the place."""
     first: dict[str, str] = {}
     for name, checkpoint, place in checkpoints:
         if place in first:
@@ -66,7 +66,7 @@ def check_starts(checkpoints: Sequence[tuple[str, str, str]]) -> Iterator[Findin
 
 
 def _made_anew(code: Code, before: Stream, after: Stream, place: str) -> bool:
-    """The code deletes the checkpoint after the one query and before the other."""
+    """Whether the code deletes the checkpoint after the one query and before the other."""
     return any(
         before.line < deletion.line < after.line
         and any(plain_place(word) == place for word in deletion.target.pattern.split())
@@ -77,8 +77,8 @@ def _made_anew(code: Code, before: Stream, after: Stream, place: str) -> bool:
 def _both(code: Code, stream: Stream, other_code: Code, other: Stream, place: str) -> bool:
     same = stream.destination == other.destination
     if code is not other_code:
-        # Two files that write to one place are two versions of one query; and a relative path
-        # is another folder for another application.
+        # Two files that write to one place are two versions of one query. A relative path is
+        # another folder for another application.
         known = stream.destination is not None and other.destination is not None
         return known and not same and (place.startswith("/") or "://" in place)
     if stream.line == other.line or _made_anew(code, other, stream, place):

@@ -1,4 +1,4 @@
-"""Finds a Kafka source that begins wherever the topic ends."""
+"""Finds a Kafka source that begins at the end of its topic."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _DROPS = frozenset({"dropDuplicates", "drop_duplicates", "distinct"})
 def check(code: Code) -> Iterator[Finding]:
     for stream in code.streams:
         if not stream.reads:
-            continue  # a watermark may have been set where the stream was made
+            continue  # the code that made the stream may have set a watermark
         watermark = stream.has_watermark
         for operation in stream.operations:
             found = _timeless(operation) or (None if watermark else _unbounded(operation, stream))

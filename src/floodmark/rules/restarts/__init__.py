@@ -1,1 +1,1 @@
-"""What the rules of compatibility are given: an old checkpoint and new code that meet."""
+"""Inputs of the compatibility rules: an old checkpoint, and the new code for it."""

@@ -1,4 +1,4 @@
-"""Everything that a rule of compatibility may ask: what the checkpoint holds, what the code is."""
+"""Holds all inputs of the compatibility rules: the checkpoint's content, and the new code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,19 @@ from typing import TypeVar
 from floodmark.checkpoint.conf_keys import SOURCE_EVOLUTION
 from floodmark.checkpoint.layout import JOIN_STORES
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.operator_kinds import kind_of, paired, unclear_kind
+from floodmark.checkpoint.operator_kinds import (
+    AGGREGATION,
+    DEDUP,
+    DEDUP_WITHIN,
+    GROUPS,
+    JOIN,
+    SESSION,
+    VARIABLES,
+    kind_of,
+    names_of,
+    paired,
+    unclear_kind,
+)
 from floodmark.checkpoint.outline import (
     FamilyOutline,
     OperatorOutline,
@@ -32,19 +44,11 @@ from floodmark.rules.restarts.source_matching import (
 from floodmark.rules.restarts.spark_defaults import Version, planned_by, version_of
 
 SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
-AGGREGATIONS = frozenset(
-    {"stateStoreSave", "StatefulStreamlineAggregate", "sessionWindowStateStoreSaveExec"}
-)
-DEDUPLICATIONS = frozenset({"dedupe", "dedupeWithinWatermark"})
-JOINS = frozenset({"symmetricHashJoin"})
-GROUP_STATES = frozenset({"flatMapGroupsWithState", "applyInPandasWithState"})
-TRANSFORMS = frozenset(
-    {
-        "transformWithStateExec",
-        "transformWithStateInPandasExec",
-        "transformWithStateInPySparkExec",
-    }
-)
+AGGREGATIONS = names_of(AGGREGATION, SESSION)
+DEDUPLICATIONS = names_of(DEDUP, DEDUP_WITHIN)
+JOINS = names_of(JOIN)
+GROUP_STATES = names_of(GROUPS)
+TRANSFORMS = names_of(VARIABLES)
 _UNTOLD = (
     "filters and projections",
     "Python functions",
@@ -61,32 +65,34 @@ class Comparison:
     new: Outline
     last: LastStart | None = None
     fingerprint: str | None = None
-    """Of the new code's file."""
+    """The fingerprint of the new code's file."""
     sink_batch: int | None = None
     """The newest batch in the log of the new code's output folder."""
     rehearsal: Rehearsal | None = None
     places: tuple[str, ...] = ()
-    """Where the checkpoint lies, in full and with its links followed."""
+    """The checkpoint's locations: the full path, and the path with its links followed."""
     seen: Mapping[int, str] = field(default_factory=dict)
-    """A file that each source of files has read, by the source's own log."""
+    """Source → a file that it has read, by the source's own log."""
     windows: Mapping[int, int] = field(default_factory=dict)
-    """Operator → how many microseconds the windows in its state last."""
+    """Operator → the length of the windows in its state, in microseconds."""
     application: tuple[str, ...] = ("APP.py",)
-    """The new code as `migrate --app` takes it, with the options that belong to it."""
+    """The new code in the form of `migrate --app`, with its options."""
     code_checkpoint: str | None = None
-    """Where the new code keeps its checkpoint, if it says so."""
+    """The checkpoint that the new code names, if it names one."""
     code_checkpoint_is_free: bool = False
-    """That is another place than this checkpoint's, and nothing is there yet."""
+    """Whether `code_checkpoint` is another place than this checkpoint's, and still empty."""
     tables: Mapping[int, str] = field(default_factory=dict)
-    """The id of the Delta table that a source of the new code reads."""
+    """Source of the new code → the id of the Delta table that it reads."""
+    folders: tuple[str, ...] = ()
+    """The name that Spark gives to the folder of each source of the new code, below sources/."""
     told_sources: Mapping[int, int] = field(default_factory=dict)
-    """Source of the new code → source of the checkpoint, as the user says."""
+    """Source of the new code → source of the checkpoint, given by the user."""
     said_kinds: frozenset[str] = frozenset()
-    """Sources of the checkpoint whose kind the user has said: it is no look-alike's."""
+    """Sources of the checkpoint whose kind the user has given."""
 
     @property
     def without_sink(self) -> Comparison:
-        """As if the new code had the sink of the old: where nothing is written, it is no matter."""
+        """The same comparison with the old sink, for checks that write nothing."""
         new, last = self.new, self.last
         if last is not None:
             new = replace(new, sink=last.sink, sink_options=last.sink_options)
@@ -94,18 +100,18 @@ class Comparison:
 
     @property
     def new_checkpoint(self) -> str:
-        """Where the new code's checkpoint can be made: where the code names it, if that is free."""
+        """The place for the new checkpoint: the one that the code names, if it is free."""
         if self.code_checkpoint is not None and self.code_checkpoint_is_free:
             return self.code_checkpoint
         return f"{self.checkpoint.path.rstrip('/')}-new"
 
     @cached_property
     def held_sources(self) -> tuple[HeldSource, ...]:
-        """The checkpoint's sources, with what the last start tells of each."""
+        """The checkpoint's sources, with what the last start says about each."""
         positions = self.checkpoint.sources
         noted = self.last.sources if self.last is not None else ()
         by_name = self.knows_names()
-        # In version 2 lines have no order, and a source without an offset has none.
+        # In version 2 lines have no order, and a source without an offset has no line.
         known = self.named_sources() or len(noted) == len(positions)
         numbers = {
             (one.name if by_name else str(at)): at for at, one in enumerate(noted if known else ())
@@ -121,15 +127,15 @@ class Comparison:
 
     @cached_property
     def sources(self) -> SourceMatching:
-        """Which source of the new code is which of the checkpoint."""
+        """The matching of the new code's sources to the checkpoint's sources."""
         return match_sources(self.held_sources, self.new.sources, self.tables, self.told_sources)
 
     @cached_property
     def aligned(self) -> Comparison:
-        """As if the checkpoint had been made with the new code's sources, in their order.
+        """The comparison as if the checkpoint had the new code's sources, in their order.
 
-        A source that is new has no offset there, and one that is gone is left out; so are the
-        branches of the plans that read nothing else.
+        A new source has no offset there, and a removed source is left out. Branches of the plans
+        that read only such sources are left out too.
         """
         matching = self.sources
         if matching.is_same or matching.unclear:
@@ -163,7 +169,7 @@ class Comparison:
 
     @property
     def kept_numbers(self) -> dict[int, int]:
-        """What the old code's plan calls a source that stays → what the new code's calls it."""
+        """Number of a kept source in the old code's plan → its number in the new code's plan."""
         pairs = enumerate(self.sources.pairs)
         return {self.held_sources[old].number: at for at, old in pairs if old is not None}
 
@@ -182,17 +188,19 @@ class Comparison:
 
     @property
     def planned_by(self) -> Version | None:
-        """The Spark that planned the newest batch, as far as anything tells."""
+        """The Spark that planned the newest batch, if anything shows it."""
         return planned_by(self.checkpoint, self.last)
 
     def noted_sources(self) -> Iterator[tuple[int, SourceOutline, SourceOutline]]:
-        """(number, at the last start, in the new code) of each source; none if others came."""
+        """Yield (number, at the last start, in the new code) of each source; none if the counts
+        differ.
+        """
         if self.last is not None and len(self.last.sources) == len(self.new.sources):
             for at, pair in enumerate(zip(self.last.sources, self.new.sources, strict=True)):
                 yield at, *pair
 
     def pinned_and_chosen(self, key: str) -> tuple[str, str] | None:
-        """The values of a setting in a stateful checkpoint and in the session, if they differ."""
+        """Return a setting's values in a stateful checkpoint and in the session, if they differ."""
         pinned, chosen = self.checkpoint.conf.get(key), self.new.conf.get(key)
         if not (self.is_stateful and pinned and chosen) or pinned == chosen:
             return None
@@ -200,12 +208,12 @@ class Comparison:
 
     @property
     def has_plans(self) -> bool:
-        """Both plans are known, so that meanings can be compared."""
+        """Whether both plans are known, so that meanings can be compared."""
         return self.last is not None and self.last.tree is not None
 
     @property
     def not_compared(self) -> tuple[str, ...]:
-        """What no checkpoint tells, and no note of its last start either."""
+        """What neither the checkpoint nor a note of its last start shows."""
         if self.has_plans:
             return ()
         if not self.is_stateful:
@@ -214,7 +222,9 @@ class Comparison:
 
     @cached_property
     def differences(self) -> tuple[PlanDifference, ...]:
-        """Between the plan of the last start and that of the new code; none without a note."""
+        """The differences between the plan of the last start and the new plan; none without a
+        note.
+        """
         if self.last is None or self.last.tree is None:
             return ()
         found = differences(self.last.tree, self.new.tree)
@@ -225,7 +235,7 @@ class Comparison:
             found = (*found, hidden)
         before, now = self.last.spark_version, self.new.spark_version
         if found and version_of(before) != version_of(now):
-            # Each Spark writes some plans in another way: which difference is whose?
+            # Spark versions write some plans in different ways, so the cause is not known.
             feeds = next((one.feeds for one in found if one.feeds is not None), None)
             what = f"The plans of Spark {before} and {now} differ, and cannot be compared exactly."
             return (
@@ -234,6 +244,15 @@ class Comparison:
                 ),
             )
         return found
+
+    @property
+    def is_renamed_only(self) -> bool:
+        """Both plans are known, and whatever reaches a state is made as before.
+
+        Columns of the state that have other names are then the same columns: Spark knows them
+        by their place.
+        """
+        return self.has_plans and all(one.feeds is None for one in self.differences)
 
     def differences_of(self, *kinds: DifferenceKind) -> tuple[PlanDifference, ...]:
         return tuple(one for one in self.differences if one.kind in kinds)
@@ -244,7 +263,7 @@ class Comparison:
 
     @property
     def same_operators(self) -> bool:
-        """The same stateful operators in the same places, as far as is known."""
+        """Whether the stateful operators are the same, in the same places, as far as is known."""
         return len(self.held) == len(self.new.operators) and all(
             is_same_kind(held, new) for held, new in self.pairs()
         )
@@ -256,13 +275,15 @@ class Comparison:
                 yield held, by_id[held.operator]
 
     def pairs_of(self, kinds: frozenset[str]) -> Iterator[tuple[OperatorOutline, OperatorOutline]]:
-        """Operators that are the same before and after; schemas of others are not compared."""
+        """Yield the operators of these kinds that are the same before and after."""
         for held, new in self.pairs() if self.same_operators else self.matched():
             if operator_kind(new) in kinds:
                 yield held, new
 
     def matched(self) -> Iterator[tuple[OperatorOutline, OperatorOutline]]:
-        """By kind and order, as `migrate` takes them, where others have come or gone."""
+        """Yield operators matched by kind and order, as `migrate` does if operators were added
+        or removed.
+        """
         before, after = ([kind_of(operator_kind(one)) for one in ops] for ops in self.operators)
         if unclear_kind(before, after) is not None:
             return
@@ -275,13 +296,13 @@ class Comparison:
         return self.held, tuple(self.new.operators)
 
     def is_unchecked(self, operator: int) -> bool:
-        """Spark does not compare the schemas of this operator's state."""
+        """Whether Spark does not compare the schemas of this operator's state."""
         if self.new.conf.get(SCHEMA_CHECK, "true").lower() == "false":
             return True
         return self.is_moved(operator)
 
     def is_moved(self, operator: int) -> bool:
-        """Its metadata names schema files by paths of another place."""
+        """Whether the operator's metadata names schema files in another place."""
         metadata = self.checkpoint.operators.get(operator)
         if metadata is None or not metadata.stores:
             return False
@@ -290,15 +311,15 @@ class Comparison:
         return any(not path.startswith(tuple(here)) for path in paths)
 
     def named_sources(self) -> bool:
-        """An offset log of version 2: sources are known by name, not by place alone."""
+        """Whether the offset log has version 2: sources are known by name, not only by place."""
         return self.checkpoint.offset_log_version == 2
 
     def names_are_new(self) -> bool:
-        """The code names its sources, and the checkpoint knows them by place."""
+        """Whether the code names its sources, but the checkpoint knows them by place."""
         return not self.knows_names() and any(one.name is not None for one in self.new.sources)
 
     def knows_names(self) -> bool:
-        """Its names are the code's own; in version 2 places may be names as well."""
+        """Whether the names are the code's own; in version 2 places may be names as well."""
         pinned = self.checkpoint.conf.get(SOURCE_EVOLUTION, "").lower() == "true"
         ids = [one.id for one in self.checkpoint.sources]
         return self.named_sources() and (pinned or not all(one.isdecimal() for one in ids))
@@ -312,7 +333,9 @@ def _renamed(found: Mapping[str, _Of], ids: Mapping[int, str]) -> dict[str, _Of]
 
 
 def operator_kind(operator: OperatorOutline) -> str:
-    """Its name; before Spark 4.0 operators had none, but a join shows by its stores."""
+    """Return the operator's name; before Spark 4.0 there were none, but a join shows by its
+    stores.
+    """
     if operator.name is not None:
         return operator.name
     return "symmetricHashJoin" if JOIN_STORES[0] in operator.stores else "stateStoreSave"
@@ -321,14 +344,13 @@ def operator_kind(operator: OperatorOutline) -> str:
 def is_same_kind(held: OperatorOutline, new: OperatorOutline) -> bool:
     if held.name is None or new.name is None:
         return (JOIN_STORES[0] in held.stores) == (JOIN_STORES[0] in new.stores)
-    plain = {"stateStoreSave", "StatefulStreamlineAggregate"}
-    return held.name == new.name or {held.name, new.name} <= plain
+    return held.name == new.name or {held.name, new.name} <= names_of(AGGREGATION)
 
 
 def families(
     held: OperatorOutline, new: OperatorOutline
 ) -> Iterator[tuple[str, FamilyOutline, FamilyOutline]]:
-    """Stores and column families that both have, by name."""
+    """Yield the stores and column families that both have, by name."""
     for store, before in held.stores.items():
         after = {one.name: one for one in new.stores.get(store, ())}
         for family in before:
@@ -338,7 +360,7 @@ def families(
 
 
 def refuses_other_files(source: SourceOutline, before: SourceOutline | None) -> bool:
-    """A file source looks at the last batch's files again, and wants them below its folder."""
+    """Whether a file source fails because the last batch's files are not below its new folder."""
     path, earlier = source.place or "", (before.place if before else None) or ""
     if source.kind not in FILE_SOURCES or any(sign in path for sign in "*?[{"):
         return False
@@ -349,7 +371,7 @@ def refuses_other_files(source: SourceOutline, before: SourceOutline | None) -> 
 def option_changes(
     before: Mapping[str, str], after: Mapping[str, str]
 ) -> list[tuple[str, str | None, str | None]]:
-    """Options that are not what they were. Hidden ones are compared by their digests."""
+    """Return the options that changed. Hidden values are compared by their digests."""
     return [
         (key, before.get(key), after.get(key))
         for key in sorted({*before, *after})

@@ -1,4 +1,4 @@
-"""What a checkpoint is to the rules of compatibility, whether it was read or outlined. Pure."""
+"""Holds a checkpoint as the compatibility rules see it, read or outlined. Pure."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class HeldCheckpoint:
     checkpoint: Checkpoint
     held: tuple[OperatorOutline, ...]
     note: Mapping[str, Any] | None = None
-    """Of the start that made the state, as JSON data."""
+    """The note of the start that made the state, as JSON data."""
     places: tuple[str, ...] = ()
     seen: Mapping[int, str] = field(default_factory=dict)
     windows: Mapping[int, int] = field(default_factory=dict)
     schemas: Mapping[int, Mapping[str, StateSchema]] = field(default_factory=dict)
-    """Operator → store → its schema as its file has it."""
+    """Operator → store → the schema in its file."""
     is_outline: bool = False
-    """Of an earlier time, and without the place where it lay."""
+    """Whether it comes from an outline, which is older and has no location."""
 
     @property
     def last(self) -> LastStart | None:

@@ -1,8 +1,8 @@
-"""A plan without the branches of sources that came or went, so that the rest can be compared. Pure.
+"""Removes the branches of added or removed sources from a plan, to compare the rest. Pure.
 
-A union gives the rows of all its branches, in no order: one branch more does not change what
-the others mean. Branches are put into the order of their sources, and whatever the plan
-numbers (sources, unions, aggregations) is numbered again in that order.
+A union gives the rows of all its branches in no order, so an added branch does not change the
+meaning of the others. Branches are sorted by their sources, and everything that the plan numbers
+(sources, unions, aggregations) is numbered again in that order.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ Change = Callable[[Expression], Expression]
 def without_branches(
     tree: PlanTree, gone: Collection[int], numbers: Mapping[int, int] | None = None
 ) -> PlanTree:
-    """The plan without the branches that read sources of `gone` alone.
+    """Return the plan without the branches that read only sources in `gone`.
 
-    `numbers` says what a source that stays is called in the plan that this one is compared with.
-    A plan whose numbers cannot be told stays as it is: then it differs, and that is said.
+    `numbers` maps each kept source to its number in the other plan. If the numbers in a plan cannot
+    be understood, it stays as it is: the plans then differ, and a rule reports that.
     """
     marked = _Marking()
     root = marked.input(tree.root)
@@ -80,7 +80,7 @@ def _split(of: str) -> tuple[str, str, str]:
 
 
 def _marked(one: Expression, known: Mapping[tuple[str, str], str]) -> Expression:
-    """An output by the mark of its step, in place of its number."""
+    """Return an output with the mark of its step instead of its number."""
     of = one.field("of")
     if one.name != OUTPUT or of is None:
         return one
@@ -91,7 +91,7 @@ def _marked(one: Expression, known: Mapping[tuple[str, str], str]) -> Expression
 
 @dataclass
 class _Marking:
-    """Finds out which step has which number, as `checkpoint/plan/reading.py` gave them."""
+    """Finds the number of each step, as `checkpoint/plan/reading.py` gave it."""
 
     known: dict[tuple[str, str], str] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
@@ -142,17 +142,17 @@ class _Pruning:
     gone: frozenset[int]
     numbers: Mapping[int, int]
     _instead: dict[str, Expression] = field(default_factory=dict)
-    """An output of a union that is no more → what its one branch puts out."""
+    """An output of a removed union → the output of its only branch."""
 
     def place(self, number: int) -> int:
-        """Of a source in the plan that this one is compared with; one that went comes last."""
+        """Return a source's place in the other plan; removed sources come last."""
         return _FAR + number if number in self.gone else self.numbers.get(number, number)
 
     def substituted(self, one: Expression) -> Expression:
         return one.mapped(lambda found: self._instead.get(found.field("of") or "", found))
 
     def input(self, one: Input) -> Input | None:
-        """None where only sources that are gone feed it."""
+        """Return the input without removed branches; None if only removed sources feed it."""
         sources = sources_of(one.step)
         if sources and sources <= self.gone:
             return None
@@ -202,7 +202,7 @@ class _Pruning:
     def _flat(
         self, child: Input, columns: tuple[Expression, ...]
     ) -> Iterator[tuple[Input, tuple[Expression, ...]]]:
-        """A union in a union is one union, where nothing is done to its rows in between."""
+        """Flatten a union in a union, if no step changes its rows in between."""
         if child.step.kind != _UNION or child.conditions or child.watermarks:
             yield child, columns
             return
@@ -221,7 +221,7 @@ class _Pruning:
 
 @dataclass
 class _Numbering:
-    """Numbers as `checkpoint/plan/reading.py` gives them, for what is left of the plan."""
+    """Numbers what is left of the plan, as `checkpoint/plan/reading.py` numbers it."""
 
     pruning: _Pruning
     _counts: dict[str, int] = field(default_factory=dict)

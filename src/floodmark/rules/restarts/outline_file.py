@@ -1,8 +1,8 @@
-"""An outline: what a checkpoint is, without its data, as a JSON file to be kept beside the code.
+"""Writes and reads outlines: a checkpoint's description without data, as a JSON file. Pure.
 
-It has sources, plan, state schemas, settings and versions, in one order and without positions, so
-that it changes only when the checkpoint becomes another. `check` judges by it as by the
-checkpoint itself: it is read back into what the rules ask. Pure.
+An outline has sources, plan, state schemas, settings and versions, in a fixed order and without
+positions, so that it changes only when the checkpoint's nature changes. `check` judges by it as by
+the checkpoint itself.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _PROVIDER_FILE = {"hdfs": "delta", "rocksdb": "zip"}
 
 
 def outline_text(held: HeldCheckpoint, running: bool = False) -> str:
-    """The outline of a checkpoint: small, in one order, without data and secrets.
+    """Return the outline of a checkpoint: small, in a fixed order, without data and secrets.
 
-    While its query is `running`, a batch in flight is the next one, and says nothing of the stream.
+    While its query is `running`, an in-flight batch is simply the next one and means nothing.
     """
     checkpoint = held.checkpoint
     document = {
@@ -73,7 +73,7 @@ def outline_text(held: HeldCheckpoint, running: bool = False) -> str:
 
 
 def _is_sparse(checkpoint: Checkpoint) -> bool:
-    """The entry before the newest is missing, as async progress tracking leaves it."""
+    """Whether the entry before the newest is missing, as async progress tracking leaves it."""
     latest = checkpoint.latest_batch or 0
     return latest > 0 and latest - 1 not in checkpoint.offset_ids
 
@@ -82,14 +82,14 @@ def _source(held: HeldCheckpoint, at: int, source: SourceOffset) -> dict[str, An
     found = {"id": source.id, "kind": source.kind, "reads": _what_it_reads(source)}
     if at in held.seen:
         folders = held.seen[at].rpartition("/")[0].split("/")
-        # Folders that are columns have values of the data in their names.
+        # Partition folders have values of the data in their names.
         kept = next((n for n, one in enumerate(folders) if "=" in one), len(folders))
         found["files_in"] = public_url("/".join(folders[:kept]))
     return found
 
 
 def _what_it_reads(source: SourceOffset) -> Any:
-    """Topics and their partitions, or a table's id: what stays the same from batch to batch."""
+    """Return topics with partitions, or a table's id: what stays the same in every batch."""
     kind, offset = about(source), source.offset
     if not isinstance(offset, dict):
         return None
@@ -152,7 +152,7 @@ def _is_moved(held: HeldCheckpoint, operator: int) -> bool:
 
 
 def _start(note: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Of the note only what is compared; its writer may be a stranger: nothing else is kept."""
+    """Return only the compared parts of the note, because a stranger may have written it."""
     if note is None:
         return None
     kept = {name: note[name] for name in _NOTED if name in note}
@@ -181,7 +181,7 @@ def _texts(value: Any) -> dict[str, str]:
 
 
 def _readable(text: str | None) -> Any:
-    """JSON in JSON as such, where it comes back as the same text."""
+    """Return JSON inside JSON as data, if it can be turned back into the same text."""
     if text is None:
         return None
     try:
@@ -200,17 +200,17 @@ def _text_or_none(value: Any) -> str | None:
 
 
 def is_outline(data: bytes) -> bool:
-    """Whether a file says of itself that it is an outline."""
+    """Whether a file names itself an outline."""
     return f'"{KIND}"'.encode() in data[:200]
 
 
 def parse_outline(data: bytes, path: str) -> HeldCheckpoint:
-    """What the rules ask of a checkpoint, from its outline."""
+    """Return the rules' view of a checkpoint, from its outline."""
     return _parsed(data, path, _held)
 
 
 def outlined_checkpoint(data: bytes) -> str:
-    """The place of the checkpoint that a file is the outline of."""
+    """Return the location of the checkpoint that an outline describes."""
     return _parsed(data, "the file", lambda document: str(document["checkpoint"]))
 
 
@@ -232,9 +232,9 @@ def _parsed(data: bytes, path: str, read: Callable[[Mapping[str, Any]], _Found])
         RecursionError,
     ) as error:
         raise MalformedFile(
-            f"{path} is not an outline that can be read: {type(error).__name__}",
-            "It was changed by hand, or cut.",
-            "Make it again: floodmark outline CP -o FILE",
+            f"{path} is not a readable outline: {type(error).__name__}",
+            "The file was changed by hand, or is cut short.",
+            "Create it again: floodmark outline CP -o FILE",
         ) from None
 
 
@@ -298,7 +298,7 @@ _ID = QueryMetadata("00000000-0000-0000-0000-000000000000", "")
 
 
 def _offset(source: Mapping[str, Any]) -> str | None:
-    """An offset of the source's form, at no position."""
+    """Return an offset in the source's form, without a position."""
     reads = source["reads"]
     if isinstance(reads, dict):
         return compact_json({topic: dict.fromkeys(own, 0) for topic, own in reads.items()})
@@ -317,7 +317,7 @@ def _offset(source: Mapping[str, Any]) -> str | None:
 
 
 def _state_files(state: Iterable[Mapping[str, Any]]) -> Iterator[FileInfo]:
-    """One file for the last partition tells provider and number of partitions."""
+    """Yield one file in the last partition: it shows provider and number of partitions."""
     for one in state:
         partitions, kind = one.get("partitions"), _PROVIDER_FILE.get(one.get("provider") or "")
         if isinstance(partitions, int) and partitions > 0 and kind is not None:
@@ -345,7 +345,7 @@ def _family(fields: Mapping[str, Any]) -> ColumnFamily:
         _text_or_none(fields["encoding"]),
         _text_or_none(fields["user_key"]),
     )
-    # Whoever has edited it, the rules may rely on schemas that can be read.
+    # Somebody may have edited it, but the rules rely on readable schemas.
     if not (found.key and found.value and found.encoding):
         raise ValueError(found.name)
     return found

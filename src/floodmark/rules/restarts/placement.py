@@ -1,4 +1,4 @@
-"""Where a filter or a watermark acts, which is not always where the code has it. Pure."""
+"""Finds where a filter or a watermark acts, which can differ from its place in the code. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from floodmark.checkpoint.plan.tree import OUTPUT, Expression, Input, PlanStep, 
 
 
 def moved_below(step: PlanStep, conditions: Iterable[Expression]) -> str | None:
-    """The kind of the state that Spark filters first: it moves filters down as far as it can.
+    """Return the kind of the state that Spark filters first: it pushes filters down.
 
-    Through a join of streams; through an aggregation where one is on its keys alone.
+    Spark pushes a filter through a join of streams, and through an aggregation if it uses only the
+    keys.
     """
     if step.stateful and step.kind in ("Aggregate", "Distinct"):
         return step.kind if step.role("keys") and any(map(_is_on_keys, conditions)) else None
@@ -21,9 +22,9 @@ def moved_below(step: PlanStep, conditions: Iterable[Expression]) -> str | None:
 
 
 def acts_below(step: PlanStep) -> str | None:
-    """The state that a step without state reaches: Spark makes filters of its condition.
+    """Return the state that a step without state reaches: Spark turns its condition into filters.
 
-    After `totals.join(names, "k")` only keys that are in `names` may be counted at all.
+    After `totals.join(names, "k")` Spark may count only keys that are in `names`.
     """
     if step.stateful or step.kind not in ("Join", "Generate"):
         return None
@@ -38,7 +39,7 @@ def _is_on_keys(condition: Expression) -> bool:
 
 
 def moved_marks(old: PlanTree, new: PlanTree) -> bool:
-    """As many watermarks as before, and elsewhere; more or fewer are another rule's."""
+    """Whether watermarks have moved; other rules report added or removed ones."""
     before, after = _mark_places(old.root), _mark_places(new.root)
     return len(before) == len(after) and before != after and bool(new.stateful)
 

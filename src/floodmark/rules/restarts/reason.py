@@ -1,4 +1,4 @@
-"""A verdict on new code under an old checkpoint, and the reasons for it."""
+"""Defines the verdict on new code for an old checkpoint, and the reasons for it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from floodmark.secret_text import redacted
 
 
 class Verdict(str, Enum):
+    """Whether code can go on with a checkpoint."""
+
     SAME = "same"
     """Nothing that matters to the checkpoint has changed."""
     COMPATIBLE = "compatible"
     """The checkpoint can be used as it is."""
     UNKNOWN = "unknown"
-    """It cannot be told from here."""
+    """floodmark cannot decide it."""
     NEEDS_MIGRATION = "needs-migration"
-    """The state has to be carried over."""
+    """The state must be carried over."""
     NEEDS_NEW_CHECKPOINT = "needs-new-checkpoint"
-    """The stream can go on where it stands, with a state that starts over."""
+    """The stream can go on from its positions, with an empty state."""
 
     @property
     def is_yes(self) -> bool:
@@ -33,12 +35,14 @@ _ORDER = list(Verdict)
 
 @dataclass(frozen=True)
 class Reason:
+    """One difference between the code and the checkpoint, and what it leads to."""
+
     code: str
     """The rule's code: `floodmark explain` takes it."""
     rule: str
     """The rule's name: `--allow` and `floodmark explain` take it."""
     verdict: Verdict
-    """What this change alone leads to."""
+    """The verdict if this were the only change."""
     what: str
     """What differs."""
     where: str
@@ -48,33 +52,35 @@ class Reason:
     do: str
     """What to do next."""
     silent: bool = False
-    """Spark starts all the same, and says nothing."""
+    """Whether Spark starts without a warning."""
     migrate: tuple[str, ...] | None = None
-    """Options with which `floodmark migrate` carries this change; None: it is not the way."""
+    """The options for `floodmark migrate` to carry this change; None if it cannot."""
 
     __repr__ = line_text
     _repr_html_ = fields_html
 
     @property
     def is_refused(self) -> bool:
-        """Spark itself does not start, or fails in its first batch."""
+        """Whether Spark itself does not start, or fails in its first batch."""
         return not self.verdict.is_yes and not self.silent
 
 
 @dataclass(frozen=True)
 class Judgement:
+    """The answer of `check`."""
+
     verdict: Verdict
-    """Whether the new code may go on with this checkpoint, and if not, what it needs."""
+    """Whether the new code may use this checkpoint, and if not, what it needs."""
     decided_by: str
-    """rules or rehearsal"""
+    """`rules` or `rehearsal`."""
     reasons: tuple[Reason, ...]
-    """What differs, and what each difference leads to."""
+    """The differences, each with its own verdict."""
     not_compared: tuple[str, ...] = ()
-    """What nobody could compare: neither the checkpoint nor a note tells of it."""
+    """What was not compared, because neither the checkpoint nor a note has it."""
     command: str | None = None
-    """The one command that carries the state over, where that is the verdict."""
+    """The command that carries the state over, if that is the verdict."""
     then: str | None = None
-    """What to do when that command has been carried out."""
+    """What to do after that command."""
 
     def __repr__(self) -> str:
         said = [f"{self.verdict.value}, by {self.decided_by}"]
@@ -117,14 +123,14 @@ def reason(
 
 
 def accepted(found: Reason) -> Reason:
-    """The user has read it, and takes it as it is."""
+    """Return the reason as compatible if the user has accepted it."""
     if found.verdict.is_yes or not found.silent:
         return found
     return replace(found, verdict=Verdict.COMPATIBLE, do="Accepted by name.")
 
 
 def worst(reasons: Iterable[Reason]) -> Verdict:
-    """Several changes at once are as bad as the worst of them."""
+    """Return the worst verdict: it counts for all changes together."""
     return max((one.verdict for one in reasons), key=_ORDER.index, default=Verdict.SAME)
 
 

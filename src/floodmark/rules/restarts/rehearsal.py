@@ -1,4 +1,4 @@
-"""What a rehearsal on a fork of the checkpoint came to: Spark's own verdict."""
+"""Holds the result of a rehearsal on a fork of the checkpoint: Spark's own verdict."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 @dataclass(frozen=True)
 class Rehearsal:
     ran: bool
-    """One batch came to its end."""
+    """Whether one batch finished."""
     batch: int
     real_sources: bool
-    """False where sources without rows stood in for the query's own."""
+    """False if empty sources replaced the query's own."""
     condition: str | None = None
-    """Spark's name of the error, where it has one."""
+    """Spark's name of the error, if it has one."""
     words: str = ""
     """What Spark said when it failed."""
     rows: int = 0
     progress: Mapping[str, Any] = field(default_factory=dict)
-    """What Spark told of the batch: its StreamingQueryProgress as JSON data."""
+    """Spark's StreamingQueryProgress of the batch, as JSON data."""

@@ -1,7 +1,7 @@
-"""Which source of the new code is which source of the checkpoint, by what they read. Pure.
+"""Matches sources of the new code to sources of the checkpoint, by what they read. Pure.
 
-Spark knows a source by its place in the plan. Here a source is known by its kind and by the
-topics, the folder or the table that it reads; where the code names its sources, by name.
+Spark knows a source by its place in the plan. This module knows a source by its kind and by the
+topics, the folder or the table that it reads; by name, if the code names its sources.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from floodmark.connectors.registry import about, family, kind_named, look_alikes
 from floodmark.connectors.source import SourceOffset
 
 _GLOB = re.compile(r"[*?\[{]")
-# How a source is read, and not what: options that may differ in one and the same source.
+# Options that change how a source is read, not what: they may differ for the same source.
 _HOW = ("starting", "ending", "max", "min", "latestfirst", "failondataloss", "kafka.group")
 _OTHER, _PERHAPS, _IN_PART, _SAME, _EXACTLY = range(5)
 
 
 @dataclass(frozen=True)
 class HeldSource:
-    """A source of the checkpoint, with all that is known of it."""
+    """A source of the checkpoint, with everything that is known about it."""
 
     position: SourceOffset
     noted: SourceOutline | None = None
-    """As the last start, or the old code, has it."""
+    """The source in the note of the last start, or in the old code."""
     file: str | None = None
     """A file that it has read."""
     by_name: bool = False
-    """Its id is the name that the code gave it."""
+    """Whether its id is the name that the code gave it."""
     number: int = 0
-    """What the old code's plan calls it: lines of names have an order of their own."""
+    """Its number in the old code's plan; lines with names have another order."""
     is_said: bool = False
-    """The user has said its kind, which another kind's offsets look like."""
+    """Whether the user has given its kind, because its offsets look like another kind's."""
 
     @property
     def name(self) -> str | None:
@@ -82,21 +82,21 @@ class HeldSource:
 
 
 def source_words(source: SourceOutline) -> str:
-    """`kafka orders`: its kind and what it reads."""
+    """Return a source's kind and what it reads: `kafka orders`."""
     return f"{source.kind} {source.place or ''}".rstrip()
 
 
 @dataclass(frozen=True)
 class SourceMatching:
     pairs: tuple[int | None, ...] = ()
-    """For each source of the new code its place in the checkpoint; None: it is new there."""
+    """For each source of the new code its place in the checkpoint; None if it is new."""
     removed: tuple[int, ...] = ()
-    """Places in the checkpoint that the new code has no source for."""
+    """Places in the checkpoint without a source in the new code."""
     unclear: tuple[str, ...] = ()
-    """Sentences: which sources nobody can tell apart."""
+    """Sentences that name sources which nobody can tell apart."""
     assumed: frozenset[int] = frozenset()
-    """Sources of the new code that are taken for one of the checkpoint by kind and place alone:
-    nothing tells what that one read."""
+    """Sources of the new code that are matched only by kind and place: what the checkpoint's
+    source read is not known."""
 
     @cached_property
     def added(self) -> tuple[int, ...]:
@@ -104,7 +104,7 @@ class SourceMatching:
 
     @property
     def moved(self) -> tuple[tuple[int, int], ...]:
-        """(new place, old place) of sources that stay, and stand elsewhere now."""
+        """(new place, old place) of kept sources that changed their place."""
         found = enumerate(self.pairs)
         return tuple((at, old) for at, old in found if old is not None and old != at)
 
@@ -114,7 +114,7 @@ class SourceMatching:
 
     @property
     def replaced(self) -> tuple[tuple[int, int], ...]:
-        """(new place, old place) where as many sources came as went."""
+        """(new place, old place) of sources, if as many were added as removed."""
         if len(self.added) != len(self.removed):
             return ()
         return tuple(zip(self.added, self.removed, strict=True))
@@ -128,7 +128,7 @@ class _Pairing:
     pairs: dict[int, int] = field(default_factory=dict)
     unclear: list[str] = field(default_factory=list)
     settled: set[int] = field(default_factory=set)
-    """New places that no weaker likeness may decide."""
+    """New places that a weaker likeness may not decide."""
 
     @property
     def assumed(self) -> frozenset[int]:
@@ -154,7 +154,7 @@ class _Pairing:
         return [old for old in range(len(self.held)) if old not in taken]
 
     def _groups(self, level: int) -> Iterator[tuple[list[int], list[int]]]:
-        """Sources that are alike in this way, directly or through another."""
+        """Yield groups of sources that are alike at this level, directly or through another."""
         news, olds = self._open_new(), self._open_old()
         while news:
             mine, theirs = {news[0]}, set[int]()
@@ -188,7 +188,10 @@ def match_sources(
     tables: Mapping[int, str],
     told: Mapping[int, int],
 ) -> SourceMatching:
-    """`tables`: new place → the id of the Delta table there; `told`: new place → old place."""
+    """Return the matching of sources.
+
+    `tables`: new place → the id of the Delta table there; `told`: new place → old place.
+    """
     known: dict[tuple[int, int], int] = {}
 
     def likeness(at: int, old: int) -> int:
@@ -214,7 +217,7 @@ def _places(found: Sequence[int]) -> str:
 def _likeness(held: HeldSource, new: SourceOutline, table: str | None) -> int:
     by_kind = _by_kind(held, new)
     if held.name is not None and new.name is not None:
-        # A name says whose offset it is, and not that another kind of source can read it.
+        # A name says which source wrote the offset, but another kind still cannot read it.
         return _EXACTLY if held.name == new.name and by_kind != _OTHER else _OTHER
     if by_kind != _SAME:
         return by_kind
@@ -245,14 +248,14 @@ def _by_kind(held: HeldSource, new: SourceOutline) -> int:
 
 
 def _read_alike(noted: SourceOutline, new: SourceOutline) -> bool:
-    def told(one: SourceOutline) -> dict[str, str]:
+    def kept_options(one: SourceOutline) -> dict[str, str]:
         return {key: value for key, value in one.options.items() if not key.startswith(_HOW)}
 
-    return noted.kind == new.kind and told(noted) == told(new)
+    return noted.kind == new.kind and kept_options(noted) == kept_options(new)
 
 
 def _topics(source: SourceOutline) -> frozenset[str] | None:
-    """What it subscribes to by name."""
+    """Return the topics that the source subscribes to by name."""
     return frozenset(subscribed_topics(source.options)) or None
 
 
@@ -281,10 +284,10 @@ def _by_folder(held: HeldSource, new: SourceOutline) -> int:
     if was is not None:
         if plain_path(was) == plain_path(now):
             return _SAME
-        if _is_whole(was) == _is_whole(now):
+        if is_whole(was) == is_whole(now):
             return _IN_PART if _overlap(was, now) else _OTHER
-        # One is written from the working directory on: the files that were read decide.
-        short, whole = (now, was) if _is_whole(was) else (was, now)
+        # One path begins at the working directory: the files that were read decide.
+        short, whole = (now, was) if is_whole(was) else (was, now)
         if plain_path(whole).endswith(plain_path(short).removeprefix("/.")):
             return _SAME
     inside = None if held.file is None else reads(new, held.file)
@@ -302,12 +305,12 @@ def _by_table(held: HeldSource, new: SourceOutline, table: str | None) -> int:
     return _OTHER if was is not None and new.place is not None else _PERHAPS
 
 
-def _is_whole(path: str) -> bool:
+def is_whole(path: str) -> bool:
     return path.startswith("/") or ":" in path
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether a file may lie in both, as far as the text tells."""
+    """Whether a file may be below both paths, as far as the text shows."""
     first, second = (plain_path(_GLOB.split(path)[0]).rstrip("/") for path in (one, other))
     if _GLOB.search(one) or _GLOB.search(other):
         return first.startswith(second) or second.startswith(first)
@@ -326,7 +329,7 @@ _ALIKE = {
 
 
 def plain_path(location: str) -> str:
-    """The place without what differs between two ways of writing it."""
+    """Return the place without the parts that differ between two spellings of it."""
     scheme, colon, rest = location.partition(":")
     if not colon or "/" in scheme:
         return "/" + location.strip("/")
@@ -336,9 +339,9 @@ def plain_path(location: str) -> str:
 
 
 def reads(source: SourceOutline, file: str) -> bool | None:
-    """Whether a file lies where a source reads; None where its path does not tell."""
+    """Whether a file is in a place that a source reads; None if its path does not show it."""
     path = source.place
     if source.kind not in FILE_SOURCES or path is None or _GLOB.search(path):
         return None
     folder, there = plain_path(path).rstrip("/") + "/", plain_path(file)
-    return there.startswith(folder) or (not _is_whole(path) and folder in there)
+    return there.startswith(folder) or (not is_whole(path) and folder in there)

@@ -1,4 +1,4 @@
-"""Runs the rules of compatibility: what changed, and what that leads to, all of it together."""
+"""Runs the compatibility rules, and combines their reasons into one verdict."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from floodmark.rules.restarts.reason import (
 )
 from floodmark.secret_text import redacted
 
-# What only the real sources can tell: others stood in for them.
+# Rules that only real sources can overrule, not the empty ones of a rehearsal.
 _OF_SOURCES = (
     "source-kind-changed",
     "source-names-unknown",
@@ -28,7 +28,7 @@ _OF_SOURCES = (
     "sources-reordered",
 )
 
-# Rules about which sources there are: the others compare sources that are the same.
+# Rules about added and removed sources: the others compare only the kept sources.
 _OF_ALL_SOURCES = (*_OF_SOURCES, "source-count-changed")
 
 
@@ -37,24 +37,24 @@ _BEFORE_STATE = (*_OF_ALL_SOURCES, "evaluation-settings-changed", "spark-upgrade
 
 
 def judge_restart(comparison: Comparison, accept: frozenset[str] = frozenset()) -> Judgement:
-    """`accept` names rules whose silent changes are meant."""
+    """Return the judgement. `accept` names rules whose silent changes the user intends."""
     return _judged(comparison, rules_of("compatibility"), accept)
 
 
 def judge_sources(comparison: Comparison, accept: frozenset[str] = frozenset()) -> Judgement:
-    """The same by the sources and the session alone: of the new code's state nothing is known."""
+    """Return the judgement by sources and session only: the new code's state is not known."""
     known = (one for one in rules_of("compatibility") if one.rule.name in _BEFORE_STATE)
     return _judged(comparison, known, accept)
 
 
 def is_of_sources(found: Reason) -> bool:
-    """Whether it says which sources there are, and where each reads."""
+    """Whether the reason is about which sources there are, and where each reads."""
     return found.rule in _OF_ALL_SOURCES
 
 
 def _judged(comparison: Comparison, rules: Iterable[Known], accept: frozenset[str]) -> Judgement:
     found: list[Reason] = []
-    if comparison.checkpoint.latest_batch is not None:  # a checkpoint without a batch binds nobody
+    if comparison.checkpoint.latest_batch is not None:  # without a batch, any code may use it
         for known in rules:
             whole = known.rule.name in _OF_ALL_SOURCES
             found.extend(known.check(comparison if whole else comparison.aligned))
@@ -62,7 +62,7 @@ def _judged(comparison: Comparison, rules: Iterable[Known], accept: frozenset[st
     not_compared = comparison.not_compared if found else ()
     rehearsal = comparison.rehearsal
     if rehearsal is not None and rehearsal.ran:
-        # Spark has the last word: what it was said to refuse, it did not.
+        # Spark decides: it did not refuse what the rules said it would refuse.
         found = [
             one
             for one in found
@@ -80,17 +80,17 @@ def _judged(comparison: Comparison, rules: Iterable[Known], accept: frozenset[st
 
 
 def migrate_command(comparison: Comparison, found: Iterable[Reason]) -> str | None:
-    """One command for all that changed; None where a change is none of `migrate`'s."""
+    """Return one command for all changes; None if `migrate` cannot carry one of them."""
     needed = [one for one in found if not one.verdict.is_yes]
     if any(one.migrate is None for one in needed if one.verdict is Verdict.NEEDS_MIGRATION):
         return None
     path = comparison.checkpoint.path
     said = [option for one in found for option in one.migrate or ()]
-    # What nobody may change without a warning, `migrate` asks to be accepted by its name.
+    # `migrate` needs each silent change to be accepted by its name.
     said += [
         f"--accept {one.rule}" for one in needed if one.verdict is Verdict.UNKNOWN and one.silent
     ]
-    # Of a flow, `migrate` takes the next number by itself: that is where the pipeline looks.
+    # For a flow, `migrate` itself chooses the next number: the pipeline looks there.
     new = [] if flow_place(path) else [comparison.new_checkpoint]
     words = ["floodmark", "migrate", path, *new, "--app"]
     app, *more = comparison.application
@@ -101,7 +101,9 @@ def migrate_command(comparison: Comparison, found: Iterable[Reason]) -> str | No
 
 
 def _places(comparison: Comparison) -> dict[str, str]:
-    """Of a flow, NEW is left out: `upgrade` takes the next number, where the pipeline looks."""
+    """Return the paths for commands; for a flow NEW is left out, because the pipeline numbers
+    it.
+    """
     path = comparison.checkpoint.path
     new = "" if flow_place(path) else comparison.new_checkpoint
     named = {"CP": path, "NEW": new, "APP.py": comparison.application[0]}
@@ -109,17 +111,17 @@ def _places(comparison: Comparison) -> dict[str, str]:
 
 
 def _after_migrate(comparison: Comparison) -> str:
-    """How the code comes to its new checkpoint."""
+    """Return how the code gets its new checkpoint."""
     app, new = comparison.application[0], redacted(comparison.new_checkpoint)
     if flow_place(comparison.checkpoint.path):
         return "Then start the pipeline: it goes on with the highest number."
     if comparison.code_checkpoint_is_free:
-        return f"Then start {app}: {new} is the checkpoint that it names."
+        return f"Then start {app}; its code names the checkpoint {new}."
     if comparison.code_checkpoint is None:
         return f"Then start {app} with the checkpoint {new}."
     return (
-        f"Then let {app} name {new} in place of {redacted(comparison.code_checkpoint)}, and start "
-        "it."
+        f"Then change the checkpoint of {app} from {redacted(comparison.code_checkpoint)} to "
+        f"{new}, and start it."
     )
 
 

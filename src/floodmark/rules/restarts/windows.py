@@ -1,4 +1,4 @@
-"""The time windows of a plan: whether it has any, and how long they last. Pure."""
+"""Finds the time windows of a plan, and their length. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from floodmark.checkpoint.plan.tree import LITERAL, OUTPUT, Expression, PlanStep
 
 
 def window_length(tree: PlanTree) -> int | None:
-    """How many microseconds the plan's time windows last; None where it has none, or several."""
+    """Return the length of the plan's time windows in microseconds; None if none or several."""
     found = {
         length
         for step in tree.steps()
@@ -22,14 +22,14 @@ def window_length(tree: PlanTree) -> int | None:
 
 
 def has_windows(step: PlanStep) -> bool:
-    """Spark makes sliding windows by a step that gives each row once for each of them."""
+    """Whether a step makes sliding windows: Spark repeats each row for each of its windows."""
     return step.kind == "Expand" and any(
         _length(one) is not None for _, found in step.expressions for one in found
     )
 
 
 def shown(one: Expression) -> Expression:
-    """The expression with its windows as one word each, for people."""
+    """Return the expression with each window as one word, for people."""
 
     def short(found: Expression) -> Expression:
         length = _length(found)
@@ -45,7 +45,7 @@ def without_windows(found: Iterable[Expression]) -> list[Expression]:
 
 
 def _length(struct: Expression) -> int | None:
-    """Of named_struct('start', s, 'end', e), where a window ends its length after it begins."""
+    """Return the length of a window: named_struct('start', s, 'end', e) with e = s + length."""
     if struct.name != "CreateNamedStruct" or len(struct.children) != 4:
         return None
     start, end = _bare(struct.children[1]), _bare(struct.children[3])

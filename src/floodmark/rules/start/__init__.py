@@ -1,1 +1,1 @@
-"""Rules before a start, one a file: FM4xx. The registry finds them by their files."""
+"""Rules before a start (FM4xx), one in each file. The registry finds them by their files."""

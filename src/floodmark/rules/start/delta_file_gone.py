@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from floodmark.connectors.delta.reach import DeltaTrouble
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.start_inputs.situation import Situation
-from floodmark.rules.start_inputs.tables import shortfalls
+from floodmark.rules.start_inputs.table import shortfalls
 
 RULE = Rule(
     "FM410",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from floodmark.connectors.kafka.reach import KafkaTrouble
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.start_inputs.situation import Situation
-from floodmark.rules.start_inputs.topics import troubles
+from floodmark.rules.start_inputs.topic import troubles
 
 RULE = Rule(
     "FM406",
@@ -15,8 +15,8 @@ RULE = Rule(
     Severity.ERROR,
     finds="Offsets of the checkpoint that lie before the earliest that Kafka still has.",
     matters="Retention removed records that the stream had not read.",
-    restart="Spark fails on its first batch, or skips the records silently where failOnDataLoss "
-    "is false.",
+    restart="Spark fails on its first batch, or silently skips the records if failOnDataLoss is "
+    "false.",
     instead="Bring the records back if another place has them. To go on with what is left, set "
     '.option("failOnDataLoss", "false") as well.',
 )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.connectors.kafka.offset import SERVERS
 from floodmark.connectors.kafka.reach import KafkaTrouble, shortfalls
 from floodmark.connectors.kafka.subscription import subscribed_topics
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.start_inputs.situation import Situation
-from floodmark.rules.start_inputs.topics import needed_topics
+from floodmark.rules.start_inputs.topic import needed_topics
 
 RULE = Rule(
     "FM405",
@@ -28,14 +29,14 @@ def check(situation: Situation) -> Iterator[Finding]:
         if bounds is None:
             continue
         needed = needed_topics(source)
-        servers = source.options.get("kafka.bootstrap.servers", "")
+        servers = source.options.get(SERVERS, "")
         for topic in sorted({*subscribed_topics(source.options), *needed} - set(bounds)):
             goes_on = topic in needed
             yield RULE.finding(
                 situation.location,
                 f"Kafka at {servers} has no topic {topic!r}",
-                why="The checkpoint goes on in it: it was deleted since, or this is another "
-                "cluster."
+                why="The checkpoint goes on in this topic: the topic was deleted, or this is "
+                "another cluster."
                 if goes_on
                 else "Spark would wait or fail without saying so.",
                 do="Point the source at the cluster that has it."
@@ -47,7 +48,7 @@ def check(situation: Situation) -> Iterator[Finding]:
                 yield RULE.finding(
                     situation.location,
                     f"Kafka at {servers} has no partition {found.partition} of {found.topic!r}",
-                    why="The checkpoint goes on in it: the topic was recreated with fewer "
-                    "partitions, or this is another cluster.",
+                    why="The checkpoint goes on in this partition: the topic was recreated with "
+                    "fewer partitions, or this is another cluster.",
                     do="Point the source at the cluster that has it.",
                 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.connectors.kafka.offset import SERVERS
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.start_inputs.situation import Situation
 
@@ -23,5 +24,5 @@ def check(situation: Situation) -> Iterator[Finding]:
     for source in situation.of_kind("kafka"):
         why = situation.outside.silent.get(source.id)
         if why is not None:
-            servers = source.options.get("kafka.bootstrap.servers", "")
+            servers = source.options.get(SERVERS, "")
             yield RULE.finding(situation.location, f"Kafka at {servers} is not reachable", why=why)

@@ -26,17 +26,17 @@ _CHANGE_IT = {
 
 
 def check(situation: Situation) -> Iterator[Finding]:
-    # Without state nothing depends on the pins: there the session's value does no harm.
+    # Without state nothing depends on the pinned values, so the session's value does no harm.
     if situation.checkpoint is None or not situation.stateful:
         return
     for key, pinned in situation.checkpoint.conf.items():
         if key == SOURCE_EVOLUTION:
-            continue  # whether its sources have names, source-names-unknown tells
+            continue  # source-names-unknown reports whether sources have names
         chosen = situation.conf.get(key, pinned)
         if chosen != pinned:
             yield RULE.finding(
                 situation.location,
-                f"{key} is {chosen} in the session and {pinned} in the checkpoint",
+                f"{key} is {chosen} in the session, but {pinned} in the checkpoint",
                 why=f"The state was written with {pinned}; Spark goes on with that and ignores "
                 "the session's value.",
                 do=f"Set it to {pinned}, or leave it out. {_CHANGE_IT.get(key, '')}".rstrip(),

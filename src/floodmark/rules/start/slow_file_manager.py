@@ -1,4 +1,4 @@
-"""Finds a checkpoint on S3 whose files Spark writes by way of a copy."""
+"""Finds a checkpoint on S3 whose files Spark copies to rename them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ RULE = Rule(
     "slow-file-manager",
     Severity.ADVICE,
     finds="A checkpoint on S3 with Spark's default checkpoint file manager.",
-    matters="It writes each file under a passing name and renames it. S3 has no rename: Hadoop "
-    "copies the object and deletes the first one, and looks several times. Every batch waits for "
-    "it twice, and each partition of the state once.",
-    restart="The query starts and is right, only slower.",
+    matters="It writes each file under a temporary name and renames it. S3 has no rename: Hadoop "
+    "copies the object and deletes the first one, and looks several times. Every batch "
+    "waits for it twice, and each partition of the state once.",
+    restart="The query works correctly, but is slower.",
     instead=f"`--conf {FILE_MANAGER_CLASS}={ABORTABLE}` writes each file with one request. It is "
-    "in the jar spark-hadoop-cloud, which `floodmark run` fetches with the others for S3. It does "
-    "not protect from two runs at once, nor does the default: on S3 both look first and write "
-    "later, so the lease of `floodmark run` has to. And a write that fails is only a line in "
-    "Spark's log with it: see silent-file-manager.",
+    "in the jar spark-hadoop-cloud, which `floodmark run` fetches with the others for S3. "
+    "It does not protect from two runs at once, nor does the default: on S3 both check "
+    "first and write later, so only the lease of `floodmark run` protects. With it, a "
+    "failed write is only a line in Spark's log: see silent-file-manager.",
 )
 
 

@@ -12,9 +12,9 @@ RULE = Rule(
     "speculative-rename",
     Severity.ERROR,
     finds="DStreams with a checkpoint on S3A or ABFS and spark.speculation=true.",
-    matters="Spark saves each part of an RDD under a passing name and renames it. With "
-    "speculation two attempts do so for one part; on these stores a rename does not replace what "
-    "the other attempt has put there.",
+    matters="Spark saves each part of an RDD under a temporary name and renames it. With "
+    "speculation two attempts do so for one part; on these stores a rename does not replace "
+    "the file of the other attempt.",
     restart="A batch fails, or a part of the state is lost (apache/spark pull 57976).",
     instead="spark.speculation=false, or a checkpoint on HDFS.",
 )

@@ -1,4 +1,4 @@
-"""A Delta source that does not begin where the checkpoint before it stopped."""
+"""Finds a Delta source that does not begin where the checkpoint before it stopped."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ RULE = Rule(
     Severity.ERROR,
     finds=f"A checkpoint without a batch whose {START_FILE} says at which version a Delta source "
     "goes on, and a query whose Delta source has no such startingVersion.",
-    matters="`upgrade --without-state` hands the place of a Delta source over in that file, for "
-    "Delta takes it only as an option of the reader.",
+    matters="`upgrade --without-state` writes the position of a Delta source into that file, "
+    "because Delta accepts it only as an option of the reader.",
     restart="Spark begins with the table as it is now: every record comes a second time.",
     instead="Begin the Delta source at that version: --start with `start.delta()` in the pipeline, "
     'or .option("startingVersion", …) in a script.',
@@ -29,8 +29,8 @@ def check(situation: Situation) -> Iterator[Finding]:
     for version in (wanted - given).elements():
         yield RULE.finding(
             situation.location,
-            f"the checkpoint says that a Delta source goes on at version {version}, and none of "
-            "the query's does",
+            f"the checkpoint says that a Delta source goes on at version {version}, but no "
+            "source of the query does",
             do=f"Start with --start {situation.location}/{START_FILE}, or give the source "
             f'.option("startingVersion", {version}).',
         )

@@ -1,4 +1,4 @@
-"""Finds a query of Spark Connect that is not the one of the last start."""
+"""Finds a Spark Connect query that differs from the one of the last start."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ RULE = Rule(
     "tell what the change means for the state.",
     restart="Spark starts wherever the types of the state fit, with a state that may mean "
     "something else.",
-    instead="Let `floodmark check CP APP.py` judge the code with a session of the classic API, or "
-    "`floodmark migrate` carry the state over. If the change is meant and harmless: "
-    "`floodmark.start(…, allow=['unjudged-remote-plan'])`. From then on this plan is known.",
+    instead="Let `floodmark check CP APP.py` judge the code with a session of the classic API, "
+    "or `floodmark migrate` carry the state over. If you intend the change and it is "
+    "harmless: `floodmark.start(…, allow=['unjudged-remote-plan'])`. From then on this plan "
+    "is known.",
 )
 
 
@@ -27,7 +28,6 @@ def check(situation: Situation) -> Iterator[Finding]:
     if situation.remote_changes:
         yield RULE.finding(
             situation.location,
-            "the query is not the one of the last start: "
-            f"{', '.join(situation.remote_changes)}. Through Spark Connect nobody can tell what "
-            "that means for the state",
+            f"the query is not the one of the last start: {', '.join(situation.remote_changes)}. "
+            "Through Spark Connect floodmark cannot know what that means for the state",
         )

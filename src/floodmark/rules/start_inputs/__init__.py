@@ -1,1 +1,1 @@
-"""What the rules before a start are given: the query that is about to start, and its checkpoint."""
+"""Inputs of the rules before a start: the query that is about to start, and its checkpoint."""

@@ -1,4 +1,4 @@
-"""Everything that a rule before a start may ask. Pure: the engine gathers it."""
+"""Holds all inputs of a rule before a start. Pure: the engine gathers them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from floodmark.checkpoint.model import Checkpoint
 from floodmark.connectors.source import SourceOffset
 
 ABORTABLE = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
-"""Writes a file of a checkpoint on S3 with one request."""
+"""The class that writes a checkpoint file on S3 with one request."""
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -20,7 +20,7 @@ class StartingSource:
     id: str
     """The id that the checkpoint knows the source by."""
     kind: str
-    """As format() names it: kafka, delta, csv, rate, socket…"""
+    """Its name in format(): kafka, delta, csv, rate, socket…"""
     options: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     """Keys in lower case."""
     position: SourceOffset | None = None
@@ -40,31 +40,33 @@ class LeaseHolder:
 class Situation:
     pipeline: str
     location: str
-    """The checkpoint with its scheme, as Spark resolves it."""
+    """The checkpoint's URL with its scheme, as Spark resolves it."""
     master: str = "local"
     checkpoint: Checkpoint | None = None
     stateful: bool = False
-    """The checkpoint holds state."""
+    """Whether the checkpoint has state."""
     sources: tuple[StartingSource, ...] = ()
     sink_options: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    """Of the writer; keys in lower case."""
+    """The options of the writer; keys in lower case."""
     writer_checkpoint: str | None = None
     """The writer's own checkpointLocation, resolved as `location` is."""
     conf: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    """Of the keys that the checkpoint pins: what the session sets, defaults left out."""
+    """The session's values of the keys that the checkpoint pins, without defaults."""
     outside: LiveAnswers = field(default_factory=LiveAnswers)
     holder: LeaseHolder | None = None
     handed_over: tuple[int, ...] = ()
     """Versions of Delta tables that an upgrade handed over, for a stream with no batch yet."""
 
     speculates: bool = False
-    """DStreams with spark.speculation: two attempts of a task may save one part of an RDD."""
+    """Whether DStreams run with spark.speculation: two attempts of a task may save one part."""
 
     file_manager: str | None = None
-    """The class that writes the checkpoint's files; None for Spark's default, empty: no class."""
+    """The class that writes the checkpoint's files; None for Spark's default; empty for no
+    class.
+    """
 
     remote_changes: tuple[str, ...] = ()
-    """What differs from the last start in a query whose plan Spark Connect keeps to itself."""
+    """The differences from the last start, for a query whose plan Spark Connect does not show."""
 
     def of_kind(self, kind: str) -> Iterator[StartingSource]:
         return (source for source in self.sources if source.kind == kind)

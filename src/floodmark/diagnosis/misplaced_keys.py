@@ -1,8 +1,8 @@
-"""Do keys lie in the partition that Spark's hash gives them? For `doctor --read-data`.
+"""Checks whether keys are in the partition that Spark's hash gives them (`doctor --read-data`).
 
-A whole state file in another partition's place decodes well, and Spark loads it: its keys are
-never found again, and those of the file it replaced are gone. Such a file is wrong from its first
-key on, so a few keys of each are enough; they are hashed together, for many files at a time.
+A state file in another partition's place decodes well, and Spark loads it: its keys are never found
+again, and the keys of the replaced file are gone. Such a file is wrong from its first key on, so a
+few keys of each file are enough. They are hashed together, for many files at once.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from floodmark.statestore.store import OpenedPartition
 from floodmark.statestore.view import StateView
 
 if TYPE_CHECKING:
-    from floodmark.diagnosis.gather import Gathering
+    from floodmark.diagnosis.facts import Gathering
     from floodmark.state.files.records import Records
 
-# By chance alone all keys of a foreign file belong here once in 2 ** 20 times.
+# By chance, all sampled keys of a foreign file belong here once in 2 ** 20 times.
 _BITS = 20
 _Sample = tuple[StateFile, list[bytes]]
 
 
 class Homes:
-    """Knows where the keys of every store belong, as far as its schema tells."""
+    """Knows where the keys of every store belong, if its schema shows it."""
 
     def __init__(self, found: Gathering, row_checksums: bool) -> None:
         self._found = found
@@ -45,9 +45,9 @@ class Homes:
         self._changes: dict[str, _Sample] = {}
 
     def _open(self, operator: int) -> tuple[tuple[StateView, Grouping], ...]:
-        """The readings of an operator whose keys are spread over partitions."""
+        """Return the readings of an operator whose keys are spread over partitions."""
         files, checkpoint = self._found.files, self._found.checkpoint
-        # Before 3.3 a query could spread its keys by some of their columns only.
+        # Before 3.3 a query could spread its keys by only some of their columns.
         if checkpoint.conf.get(STRICT_DISTRIBUTION) != "true":
             return ()
         try:
@@ -55,7 +55,7 @@ class Homes:
             views = [open_state(files, checkpoint, operator, store) for store in first.stores]
             known = [(view, grouping_of(view.reading)) for view in views if view.reading.schema]
         except (FloodmarkError, AssertionError):
-            return ()  # without a schema nothing can be told; other rules say so
+            return ()  # without a schema nothing can be checked; other rules report that
         return tuple(
             (view, grouping)
             for view, grouping in known
@@ -66,7 +66,7 @@ class Homes:
         return bool(self._views(operator))
 
     def sample(self, file: StateFile, head: bytes) -> None:
-        """Notes some keys of a delta, a snapshot or a changelog."""
+        """Note some keys of a delta, a snapshot or a changelog."""
         views = self._views(file.operator)
         if not views:
             return
@@ -78,7 +78,7 @@ class Homes:
             self._changes[file.path] = (file, keys)
 
     def compare(self) -> None:
-        """Judges the deltas and snapshots noted so far."""
+        """Judge the deltas and snapshots noted so far."""
         for (operator, store), samples in self._waiting.items():
             for view, grouping in self._views(operator):
                 if view.at.store == store and view.at.provider == "hdfs":
@@ -88,7 +88,7 @@ class Homes:
     def compare_store(
         self, need: StoreChain, snapshot: RocksSnapshot | None, first: Records | None
     ) -> None:
-        """RocksDB: the first pairs of a snapshot, and the changelogs after it."""
+        """Judge the first pairs of a RocksDB snapshot, and the changelogs after it."""
         samples = [self._changes[f.path] for f in need.files if f.path in self._changes]
         if first is not None and len(first):
             samples.append((need.files[0], first.keys.to_list()))
@@ -103,7 +103,7 @@ class Homes:
         samples: Sequence[_Sample],
         snapshot: RocksSnapshot | None,
     ) -> None:
-        """All at once; where a key cannot be decoded, each file for itself."""
+        """Judge all samples at once; if a key cannot be decoded, each file separately."""
         try:
             self._judge_together(view, grouping, samples, snapshot)
         except (FloodmarkError, ValueError, IndexError):
@@ -138,6 +138,6 @@ class Homes:
             mine = owners == at
             wrong = homes[mine & astray]
             self._found.strays[samples[at][0].path] = (
-                f"{len(wrong):,} of the {int(mine.sum()):,} keys looked at belong elsewhere, "
-                f"the first in partition {int(wrong[0])}"
+                f"{len(wrong):,} of the {int(mine.sum()):,} checked keys belong to other "
+                f"partitions, the first to partition {int(wrong[0])}"
             )

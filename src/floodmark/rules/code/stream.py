@@ -1,4 +1,4 @@
-"""Builds streams from chains: what is read, what is done to it, where it is written."""
+"""Builds streams from chains: what is read, the operations on it, where it is written."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def streams_of(walk: Walk, places: Sequence[tuple[Place, CallChain]]) -> tuple[S
     streams = []
     for group in found.values():
         started = [item for item in group if _start(item[1])]
-        # A writer kept in a variable is met twice: what counts is how it ends.
+        # A writer in a variable is found twice: its last call counts.
         for place, chain in started or group[-1:]:
             streams.append(_stream(walk, place, chain))
     return tuple(streams)
 
 
 def _writer_at(chain: CallChain) -> int | None:
-    """Where writing begins; -1 if the chain begins with a writer that is not seen."""
+    """Return where writing begins; -1 if the chain begins with a writer that is not visible."""
     at = chain.index("writeStream")
     if at is not None:
         return at
@@ -49,7 +49,7 @@ def _writer_at(chain: CallChain) -> int | None:
 
 
 def _start(chain: CallChain) -> Link | None:
-    """The call that starts the query: a reader's table() is none."""
+    """Return the call that starts the query. A reader's table() does not."""
     at = _writer_at(chain)
     links = chain.links[at + 1 :] if at is not None else ()
     return next((link for link in links if link.name in _STARTS and link.call), None)
@@ -94,7 +94,7 @@ def _before(links: Sequence[Link], start: Link | None) -> Sequence[Link]:
 
 
 def _only_built(links: Sequence[Link]) -> bool:
-    """Every step is a call of the writer's own: a mock's `format.return_value` is none."""
+    """Whether every step is a call of the writer's own; a mock's `format.return_value` is not."""
     return all(link.call and link.name in _BUILDS for link in links)
 
 
@@ -146,7 +146,7 @@ def _keyword_options(link: Link) -> tuple[Option, ...]:
 
 
 def options_of(links: Sequence[Link]) -> tuple[tuple[Option, ...], bool]:
-    """The options of a reader or a writer, and whether all of them are seen."""
+    """Return the options of a reader or a writer, and whether all of them are visible."""
     options: list[Option] = []
     complete = True
     for link in links:
@@ -169,7 +169,7 @@ def options_of(links: Sequence[Link]) -> tuple[tuple[Option, ...], bool]:
 
 
 def _spread(link: Link) -> tuple[list[Option], bool]:
-    """options(a=1, **{"b": 2}, **settings)"""
+    """Return the options in `options(a=1, **{"b": 2}, **settings)`."""
     assert link.call is not None
     options: list[Option] = []
     complete = not link.call.args
@@ -199,7 +199,7 @@ def _dictionary(node: ast.expr, scope: Scope) -> tuple[ast.Dict | None, Scope]:
 
 
 def way_of(links: Sequence[Link]) -> tuple[tuple[Operation, ...], tuple[Read, ...]]:
-    """What happens between readStream and writeStream, joined streams included."""
+    """Return what happens between readStream and writeStream, also in joined streams."""
     operations: list[Operation] = []
     reads: list[Read] = []
     begin = next((at for at, link in enumerate(links) if link.name == "readStream"), None)
@@ -213,7 +213,7 @@ def way_of(links: Sequence[Link]) -> tuple[tuple[Operation, ...], tuple[Read, ..
         if link.name in ("join", "union", "unionByName", "unionAll") and link.call:
             for argument in link.call.args[:1]:
                 more, others = way_of(chain_of(argument, link.scope).links)
-                if others:  # what is done to a table beside the stream keeps no state
+                if others:  # operations on a table beside the stream keep no state
                     operations += more
                     reads += others
     return tuple(operations), tuple(reads)
@@ -249,7 +249,7 @@ def read_of(links: Sequence[Link]) -> Read:
 
 
 def reads_of(places: Sequence[tuple[Place, CallChain]]) -> tuple[Read, ...]:
-    """Each readStream of the file once, as far as its chain goes."""
+    """Return each readStream of the file once, with its longest chain."""
     longest: dict[int, Sequence[Link]] = {}
     for _, chain in places:
         begin = next((at for at, link in enumerate(chain.links) if link.name == "readStream"), None)
@@ -262,7 +262,7 @@ def reads_of(places: Sequence[tuple[Place, CallChain]]) -> tuple[Read, ...]:
 
 
 def _loaded(links: Sequence[Link], begin: int) -> int:
-    """Where reading ends: at load() or at a format's own method."""
+    """Return where reading ends: at load() or at a format's own method."""
     return next(
         (at for at in range(begin, len(links)) if links[at].name in _FILE_FORMATS), len(links)
     )

@@ -1,4 +1,4 @@
-"""Where a query goes on in the topics of a Kafka source."""
+"""Finds where a query goes on in the topics of a Kafka source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from floodmark.rules.start_inputs.situation import Situation, StartingSource
 def troubles(
     situation: Situation, trouble: KafkaTrouble
 ) -> Iterator[tuple[StartingSource, KafkaShortfall]]:
-    """The partitions of the query's topics that are in such trouble."""
+    """Yield the partitions of the query's topics with such a problem."""
     for source in situation.of_kind("kafka"):
         bounds = situation.outside.kafka.get(source.id, {})
         for found in shortfalls(needed_topics(source), bounds):
@@ -22,10 +22,10 @@ def troubles(
 
 
 def needed_topics(source: StartingSource) -> Mapping[str, Mapping[int, int]]:
-    """Topic → partition → the next offset to read; empty for a stream that starts over."""
+    """Return topic → partition → the next offset to read; empty for a stream that starts over."""
     if source.position is None or source.position.offset is None:
         return {}
     try:
         return parse_kafka_offset(source.position.offset)
     except MalformedFile:
-        return {}  # the doctor's to tell
+        return {}  # the doctor reports it

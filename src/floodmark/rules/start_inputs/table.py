@@ -1,4 +1,4 @@
-"""What the Delta tables of a query lack of what it reads next."""
+"""Finds what the Delta tables of a query lack of what it reads next."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def shortfalls(situation: Situation) -> Iterator[DeltaShortfall]:
         try:
             found = shortfall(parse_delta_offset(source.position.offset), table)
         except MalformedFile:
-            continue  # the doctor's to tell
+            continue  # the doctor reports it
         if found is not None:
             yield found

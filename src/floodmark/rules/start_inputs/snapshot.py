@@ -1,4 +1,4 @@
-"""What the Iceberg tables of a checkpoint lack of what it reads next."""
+"""Finds what the Iceberg tables of a checkpoint lack of what it reads next."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from floodmark.errors import MalformedFile
 
 
 def shortfalls(evidence: Evidence) -> Iterator[tuple[str, str, IcebergShortfall]]:
-    """(log entry after which the stream goes on, source, what is gone)."""
+    """Yield (log entry after which the stream goes on, source, what is gone)."""
     for entry, source, outside in evidence.asked_sources:
         table = outside.lines.get(source.id)
         if table is None or source.offset is None:

@@ -1,7 +1,7 @@
-"""What a migration may not carry as it is: the state would mean something else. Pure.
+"""Finds changes that a migration may not carry, because the state would get another meaning. Pure.
 
-Columns that are matched one by one are not here: aggregates by their functions, fields by
-their names. Here are the meanings that no matching of columns sees.
+Columns that are matched one by one are not here: aggregates by their functions, fields by their
+names. This module finds the changes of meaning that no column matching sees.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from floodmark.checkpoint.plan.meaning import meanings
-from floodmark.checkpoint.plan.tree import KEY_ORDER, Expression, PlanStep, PlanTree, words
+from floodmark.checkpoint.plan.tree import KEY_ORDER, Expression, PlanStep, PlanTree
+from floodmark.checkpoint.plan.words import words
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.differences import DifferenceKind, PlanDifference
 from floodmark.rules.restarts.reason import Reason
@@ -23,7 +24,7 @@ _RULES = {
     DifferenceKind.JOIN_TYPE: "join-type-changed",
     DifferenceKind.JOIN_CONDITION: "join-condition-changed",
 }
-# Judged here by the plans, or settled by matching the columns of the state.
+# This module judges these by the plans, or column matching settles them.
 _SETTLED = frozenset(
     {
         *_RULES.values(),
@@ -49,7 +50,7 @@ _SETTLED = frozenset(
 @dataclass(frozen=True)
 class Unaccounted:
     rule: str
-    """By this name it is accepted."""
+    """The name with which the user accepts it."""
     what: str
     where: str
 
@@ -57,7 +58,10 @@ class Unaccounted:
 def unaccounted(
     comparison: Comparison, renames: Mapping[str, str], given: bool
 ) -> Iterator[Unaccounted]:
-    """`renames` is new name → old name; `given`: a function of the user's makes the rows."""
+    """Yield the unaccepted changes.
+
+    `renames` is new name → old name; `given`: a function of the user makes the rows.
+    """
     for reason in judge_restart(comparison).reasons:
         if reason.silent and not reason.verdict.is_yes and reason.rule not in _SETTLED:
             yield _of_reason(reason)
@@ -92,7 +96,7 @@ def _of_difference(one: PlanDifference) -> Unaccounted:
 
 
 def _pairs(old: PlanTree, new: PlanTree) -> Iterator[tuple[PlanStep, PlanStep]]:
-    """Steps with state, of one kind and by their order, as their state is matched."""
+    """Yield stateful steps of one kind in their order, as their state is matched."""
     left = list(old.stateful)
     for step in new.stateful:
         found = next((one for one in left if one.kind == step.kind), None)
@@ -102,7 +106,7 @@ def _pairs(old: PlanTree, new: PlanTree) -> Iterator[tuple[PlanStep, PlanStep]]:
 
 
 def _keys(old: PlanStep, new: PlanStep, names: Mapping[str, str]) -> Iterator[Unaccounted]:
-    """A key less is merged, a key more is asked about; one that means another is neither."""
+    """Yield keys with another meaning; a removed key is merged, and an added key is asked for."""
     before = {one: meanings(one, names) for one in _key_columns(old)}
     after = {one: meanings(one, {}) for one in _key_columns(new)}
     came = [one for one, mine in after.items() if not any(mine & it for it in before.values())]

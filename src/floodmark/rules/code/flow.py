@@ -1,4 +1,5 @@
-"""Builds streams from the flows of declarative pipelines: `@dp.table` and its kin.
+"""Builds streams from the flows of declarative pipelines: `@dp.table` and similar decorators.
+`@dp.table` and its kin.
 
 A flow is a function that returns a DataFrame. The pipeline's runner writes it in append mode, and
 keeps its checkpoint.
@@ -13,14 +14,14 @@ from dataclasses import dataclass
 from floodmark.rules.code.chains import CallChain, chain_of
 from floodmark.rules.code.facts import DefinedFlow, Operation, Read, Stream, Value
 from floodmark.rules.code.scopes import Scope, Walk
-from floodmark.rules.code.streams import way_of
+from floodmark.rules.code.stream import way_of
 from floodmark.rules.code.values import dotted, value_of
 
 _LEGACY = "dlt"
-"""The name that Databricks gave it first."""
+"""The first name of the module, at Databricks."""
 _MODULES = ("pyspark.pipelines", _LEGACY)
 STREAMING = frozenset({"table", "append_flow"})
-"""What a flow is that has a checkpoint: a streaming table's own, or one that is added to it."""
+"""The kinds of flows with a checkpoint: a streaming table's own flow, and added flows."""
 VIEWS = frozenset({"temporary_view", "view"})
 MATERIALIZED = "materialized_view"
 _SESSIONS = frozenset({"active", "getActiveSession", "builder", "getOrCreate"})
@@ -37,7 +38,7 @@ class _Definition:
 
 
 def flows_of(tree: ast.Module, walk: Walk) -> tuple[tuple[Stream, ...], tuple[DefinedFlow, ...]]:
-    """The flows as streams, for rules about streams, and as what they were defined to be."""
+    """Return the flows as streams, for rules about streams, and as definitions."""
     decorators = _decorators(tree)
     if not decorators:
         return (), ()
@@ -54,7 +55,7 @@ def flows_of(tree: ast.Module, walk: Walk) -> tuple[tuple[Stream, ...], tuple[De
 
 
 def _decorators(tree: ast.Module) -> dict[str, tuple[str, str]]:
-    """What this file calls them → (the module, the decorator)."""
+    """Return the name in this file → (the module, the decorator)."""
     found: dict[str, tuple[str, str]] = {}
 
     def add_module(name: str, module: str) -> None:
@@ -120,7 +121,7 @@ def _stream(one: _Definition, chain: CallChain, views: dict[str, _Definition]) -
         one.node.lineno,
         None,
         (),
-        False,  # the pipeline's specification says where the checkpoint is
+        False,  # the pipeline's specification names the checkpoint
         one.node.lineno,
         True,
         name,
@@ -140,7 +141,7 @@ def _stream(one: _Definition, chain: CallChain, views: dict[str, _Definition]) -
 def _way(
     chain: CallChain, views: dict[str, _Definition], depth: int
 ) -> tuple[tuple[Operation, ...], tuple[Read, ...]]:
-    """What is done to a stream, from its source on: a view of this file is part of the way."""
+    """Return the operations on a stream from its source on; a view of this file is part of them."""
     operations, reads = way_of(chain.links)
     table = _table(chain)
     if table is None:
@@ -153,7 +154,7 @@ def _way(
 
 
 def _table(chain: CallChain) -> str | None:
-    """The table or view that is read: of the pipeline, or any other; "" where it is not known."""
+    """Return the table or view that is read; "" if its name is not known."""
     for link in chain.links:
         if link.name in ("table", "read_stream") and link.call is not None:
             arguments = link.call.args
@@ -170,6 +171,6 @@ def _defined(one: _Definition) -> DefinedFlow:
 
 
 def _reads_batch(chain: CallChain) -> bool:
-    """The chain begins at the session, with a reader or a table of its own."""
+    """Whether the chain begins at the session with a batch reader or a new table."""
     names = [link.name for link in chain.links if link.name not in _SESSIONS]
     return not _reads_stream(chain) and names[:1] in (["read"], ["range"], ["createDataFrame"])

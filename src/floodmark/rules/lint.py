@@ -11,7 +11,7 @@ from floodmark.rules.registry import rules_of
 
 
 def judge(codes: Iterable[Code]) -> tuple[Finding, ...]:
-    """What every rule finds, less what the code allows by a comment."""
+    """Return what all rules find, without what a comment in the code allows."""
     known = rules_of("pipeline")
     seen: dict[str, Code] = {}
     found: list[Finding] = []
@@ -32,7 +32,7 @@ def _placed(found: list[Finding], codes: dict[str, Code]) -> Iterator[Finding]:
         code = codes[finding.path]
         if finding.line is not None and finding.rule in code.allowed.get(finding.line, ()):
             continue
-        # A writer that is met through two variables says the same thing twice.
+        # A writer that is found through two variables gives the same finding twice.
         same = (finding.rule, finding.path, finding.line, finding.what)
         if same not in told:
             told.add(same)

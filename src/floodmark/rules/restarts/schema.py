@@ -1,11 +1,11 @@
-"""State schemas as Spark compares them: types by place, names not at all."""
+"""Compares state schemas as Spark does: types by position, names not at all."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-_DELAY = "spark.watermarkDelayMs"
+from floodmark.checkpoint.plan.spark_json import WATERMARK_DELAY
 
 
 def fields(schema_json: str) -> list[dict[str, Any]]:
@@ -21,7 +21,9 @@ def names(schema_json: str) -> list[str]:
 
 
 def spark_accepts(held_json: str, new_json: str) -> bool:
-    """As Spark's check of a state's schema: a column may lose its nulls, never gain them."""
+    """Whether Spark's check of a state schema passes: a column may lose nulls, but not gain
+    them.
+    """
     return _accepts(_struct(held_json), _struct(new_json))
 
 
@@ -64,7 +66,7 @@ def _all_nullable(value: Any) -> Any:
 
 
 def words(schema_json: str) -> str:
-    """`customerId string, total decimal(22,2)`"""
+    """Return a schema in words: `customerId string, total decimal(22,2)`."""
     return ", ".join(f"{one.get('name')} {_type(one.get('type'))}" for one in fields(schema_json))
 
 
@@ -84,7 +86,7 @@ def _type(value: Any) -> str:
 
 
 def difference(held_json: str, new_json: str) -> str:
-    """What of two schemas is not the same: `n long is new; k may be null now`."""
+    """Return how two schemas differ: `n long is new; k may be null now`."""
     said = _differences(fields(held_json), fields(new_json), "")
     return "; ".join(said) or f"{words(new_json)}, in another form"
 
@@ -123,17 +125,17 @@ def _changes(name: str, held: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 
 def renamed(held_json: str, new_json: str) -> list[tuple[str, str]]:
-    """Columns of one type in one place that have another name, also inside structs."""
+    """Return columns with the same type and position and another name, also inside structs."""
     return _renamed(_struct(held_json), _struct(new_json))
 
 
 def renamed_words(held_json: str, new_json: str) -> str | None:
-    """Those columns in words: `a becomes b, c becomes d`."""
+    """Return the renamed columns in words: `a becomes b, c becomes d`."""
     return ", ".join(f"{old} becomes {now}" for old, now in renamed(held_json, new_json)) or None
 
 
 def is_same(held_json: str, new_json: str) -> bool:
-    """Types that Spark accepts, under the same names."""
+    """Whether Spark accepts the types and the names are the same."""
     return spark_accepts(held_json, new_json) and not renamed(held_json, new_json)
 
 
@@ -149,7 +151,7 @@ def _renamed(held: Any, new: Any) -> list[tuple[str, str]]:
 
 
 def delays(schema_json: str) -> list[int]:
-    """The watermark's delay stands in the metadata of the column that has it."""
+    """Return the watermark delays, which are in the metadata of the columns."""
     found: list[int] = []
     _delays(_struct(schema_json), found)
     return found
@@ -159,7 +161,7 @@ def _delays(value: Any, found: list[int]) -> None:
     if not isinstance(value, dict):
         return
     for one in value.get("fields", []):
-        delay = one.get("metadata", {}).get(_DELAY)
+        delay = one.get("metadata", {}).get(WATERMARK_DELAY)
         if isinstance(delay, int):
             found.append(delay)
         _delays(one.get("type"), found)

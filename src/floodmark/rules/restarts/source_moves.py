@@ -1,4 +1,4 @@
-"""Sources that came, went or changed places, in words, and how they are carried. Pure."""
+"""Describes added, removed and moved sources, and how they are carried. Pure."""
 
 from __future__ import annotations
 
@@ -13,18 +13,37 @@ from floodmark.rules.restarts.source_matching import source_words
 DROPPED_SOURCE = "dropped-source"
 _TOPIC_STARTS = ("startingtimestamp", "startingoffsetsbytimestamp", "startingoffsets")
 _TABLE_STARTS = ("startingversion", "startingtimestamp")
+LIMITS = frozenset(
+    {
+        "maxoffsetspertrigger",
+        "minoffsetspertrigger",
+        "maxtriggerdelay",
+        "maxfilespertrigger",
+        "maxbytespertrigger",
+        "minpartitions",
+        "maxrecordsperpartition",
+        "latestfirst",
+        "maxfileage",
+        "rowspersecond",
+        "numpartitions",
+        "rampuptime",
+    }
+)
+"""Options that say how much a batch takes."""
 
 
 def own_start(source: SourceOutline) -> str:
-    """Where the code's own options let a source begin, in words."""
+    """Return where a source begins with the code's own options, in words."""
     known = kind_named(family(source.kind))
     if known.has_topics:
-        return _option(source, _TOPIC_STARTS) or "latest, for startingOffsets is not set"
+        return _option(source, _TOPIC_STARTS) or "latest, because startingOffsets is not set"
     if known.names_table:
-        return _option(source, _TABLE_STARTS) or "the table as it is then, and what comes after"
+        return (
+            _option(source, _TABLE_STARTS) or "the table as it is at that time, and later changes"
+        )
     if known.lists_files:
-        return "every file that lies there"
-    return "where such a source begins by itself"
+        return "every file in the folder"
+    return "the source's own default"
 
 
 def _option(source: SourceOutline, names: tuple[str, ...]) -> str | None:
@@ -38,7 +57,7 @@ def added_words(comparison: Comparison) -> Iterator[tuple[int, str]]:
         source = comparison.new.sources[at]
         yield (
             at,
-            f"Source {at} ({source_words(source)}) is new. By the code's own options it begins "
+            f"Source {at} ({source_words(source)}) is new. With the code's own options it begins "
             f"with: {own_start(source)}.",
         )
 
@@ -46,11 +65,11 @@ def added_words(comparison: Comparison) -> Iterator[tuple[int, str]]:
 def removed_words(comparison: Comparison) -> Iterator[tuple[int, str]]:
     for old in comparison.sources.removed:
         held = comparison.held_sources[old]
-        yield old, f"Source {held.position.id} of the checkpoint ({held.words}) is read no more."
+        yield old, f"Source {held.position.id} of the checkpoint ({held.words}) is no longer read."
 
 
 def migrate_options(comparison: Comparison) -> tuple[str, ...]:
-    """What `floodmark migrate` has to be told of the sources."""
+    """Return the options about sources for `floodmark migrate`."""
     matching = comparison.sources
     said = ["--start NEW=source:OLD"] if matching.unclear else []
     if matching.removed:
@@ -62,19 +81,21 @@ def what_to_do(comparison: Comparison) -> str:
     matching = comparison.sources
     if matching.unclear:
         return (
-            "For each source say which one of the checkpoint it goes on from "
-            "(--start NEW=source:OLD), or where it begins (--start NEW=earliest)."
+            "For each source give the source of the checkpoint that it continues (--start "
+            "NEW=source:OLD), or where it begins (--start NEW=earliest)."
         )
     said = ["`floodmark migrate` carries state and positions over."]
     if matching.added:
-        said.append(f"--start {matching.added[0]}=earliest, latest or an offset begins elsewhere.")
+        said.append(
+            f"--start {matching.added[0]}=earliest, latest or an offset starts it elsewhere."
+        )
     if matching.removed:
-        said.append("The plan says what of the source that goes was not read yet.")
+        said.append("The plan says what is unread in the source that is removed.")
     return " ".join(said)
 
 
 def convert_command(comparison: Comparison) -> str:
-    """Each source of the checkpoint with the name that the new code has for it."""
+    """Return the command that gives each source of the checkpoint its name in the new code."""
     held, new = comparison.held_sources, comparison.new.sources
     names = {one.position.id: "NAME" for one in held}
     for at, old in enumerate(comparison.sources.pairs):

@@ -1,4 +1,4 @@
-"""Recognises paths that are new at every start."""
+"""Recognises paths that differ at every start."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _TEMPORARY = frozenset(
 
 
 def changing_calls(value: Value) -> list[str]:
-    """The calls that give another result at each start: a time, a random part, a process id."""
+    """Return the calls with another result at each start: a time, a random part, a process id."""
     return _among(value, _CHANGING)
 
 
 def temporary_calls(value: Value) -> list[str]:
-    """The calls that make a temporary folder."""
+    """Return the calls that make a temporary folder."""
     return _among(value, _TEMPORARY)
 
 

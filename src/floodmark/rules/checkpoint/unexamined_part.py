@@ -1,0 +1,26 @@
+"""Finds a link, a pipe or a closed folder in the place of files: nobody looked behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM164",
+    "unexamined-part",
+    Severity.WARNING,
+    finds="A link, a named pipe, or something that this user may not read, in the place of files.",
+    matters="What lies there was not examined, and changes of this checkpoint are refused. "
+    "floodmark follows no links inside a checkpoint, because they may lead anywhere.",
+    restart="Spark follows links, and may run as another user, so it may start and work. Whether "
+    "it does is not known.",
+    instead="Put the file or folder itself in the place of the link, or make it readable. "
+    "Then run `floodmark doctor CP` again.",
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    for item in evidence.checkpoint.unexamined:
+        yield RULE.finding(item.path, f"{item.path} was not examined: {item.reason.rstrip('.')}.")
