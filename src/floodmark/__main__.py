@@ -1,7 +1,7 @@
-"""`python -m floodmark script.py …` runs a script under supervision; else it is the command.
+"""Runs a script under supervision with `python -m floodmark script.py …`; else the command.
 
-`floodmark-python` is for spark-submit, which starts the script with the program that
-`spark.pyspark.driver.python` names.
+`floodmark-python` is for spark-submit, which starts the script with the program named in
+`spark.pyspark.driver.python`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main() -> None:
 
 
 def as_python() -> None:
-    """Python, but for a script, which it runs under supervision."""
+    """Run as Python does, but run a script under supervision."""
     if len(sys.argv) > 1 and sys.argv[1].endswith(".py"):
         main()
     else:

@@ -1,7 +1,7 @@
 """Removes user, password, signatures and webhook paths from addresses.
 
-What tells two places apart stays: host, path, and the parameters that are known to be
-harmless. Everything else behind a `?` or a `;` is hidden.
+The parts that distinguish two places stay: host, path, and parameters that are known to be
+harmless. Everything else after a `?` or a `;` is hidden.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 HIDDEN = "***"
-# Here the part before @ is a container, or a user whose password is asked for elsewhere.
+# Here the part before @ is a container, or a user whose password comes from elsewhere.
 _USER_KEPT = "abfs abfss wasb wasbs hdfs webhdfs swebhdfs viewfs sftp ssh ftp ftps smb adl"
 _PARAMETERS_KEPT = (
     "versionid ssl sslmode usessl encrypt trustservercertificate database databasename db schema "
@@ -21,7 +21,7 @@ _PARAMETERS_KEPT = (
 
 
 def public_url(url: str) -> str:
-    """The address as it may be shown and written down."""
+    """Return the address in a form that may be shown and written down."""
     is_jdbc = url[:5].lower() == "jdbc:"
     if is_jdbc:
         url = re.sub(r"(?i)^(jdbc:oracle:\w+:)[^@\s]*@", r"\1@", url)
@@ -37,7 +37,7 @@ def public_url(url: str) -> str:
 
 
 def has_secret(url: str) -> bool:
-    """Whether the address carries something that must not be written down."""
+    """Whether the address contains something that must not be written down."""
     return "://" in url and public_url(url) != url
 
 
@@ -64,7 +64,7 @@ def _without_web_secrets(rest: str) -> str:
 
 
 def _public_parameters(text: str, is_jdbc: bool) -> str:
-    # A question mark without a name behind it is a pattern of file names.
+    # A question mark without a name after it is a pattern of file names.
     signs, end = ("?&;#", "&;#") if is_jdbc else ("?&#", "&#")
     return re.sub(rf"([{signs}])([^=/{signs}]+)=(\{{[^}}]*\}}?|[^{end}]*)", _parameter, text)
 

@@ -1,9 +1,9 @@
-"""`import floodmark.auto`: from here on, every start() of this process is supervised.
+"""Supervises every start() of this process from `import floodmark.auto` on.
 
-One line at the top of a script or in the first cell of a notebook, under `python`,
-spark-submit or a scheduler: each writeStream….start() and toTable() is looked at first,
-holds a lease, leaves a note and reports its batches on standard error; SIGTERM lets the
-running batch finish. FLOODMARK_ALLOW names, with commas, what to start in spite of.
+One line at the top of a script or in the first cell of a notebook is enough, under `python`,
+spark-submit or a scheduler. Each writeStream….start() and toTable() is checked first, holds a
+lease, leaves a note and reports its batches on standard error; SIGTERM lets the running batch
+finish. FLOODMARK_ALLOW has the names of rules, with commas, in spite of which to start.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.supervised import Supervision, Supervisor
+from floodmark.engine.run.live_table import PlainView
 from floodmark.engine.run.signals import StopSignals
-from floodmark.engine.run.view import PlainView
 from floodmark.engine.start.before_start import allowed_rules
 from floodmark.engine.start.launch import fingerprint_of
 

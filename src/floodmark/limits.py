@@ -1,7 +1,7 @@
-"""How much may be read: a limit for every kind of file, and a budget of memory for all of them.
+"""Limits how much is read: a limit for every kind of file, and a memory budget for all.
 
 A checkpoint may come from anybody. A sparse file of a terabyte, or a few kilobytes that unpack to
-gigabytes, must end with a sentence and not with the machine's memory. The limits are far above
+gigabytes, must end with a sentence and not use up the machine's memory. The limits are far above
 what Spark writes; `floodmark --raise-limit KIND=SIZE` or the variable FLOODMARK_LIMITS raises them.
 """
 
@@ -18,7 +18,7 @@ from floodmark.errors import OverLimit, WrongUse
 
 VARIABLE = "FLOODMARK_LIMITS"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-# Bytes, but for `ratio` and `seconds`. What has no entry of its own is limited by the memory alone.
+# In bytes, except `ratio` and `seconds`. Only memory limits a kind without an entry.
 DEFAULTS: Mapping[str, int] = MappingProxyType(
     {
         "entry": 32 * MIB,  # offsets/N, commits/N: a few hundred bytes a source or partition
@@ -40,14 +40,14 @@ DEFAULTS: Mapping[str, int] = MappingProxyType(
         "memory": 0,  # what may be held at once; 0: half of what this process can have
     }
 )
-# What is parsed as a whole takes several times its size; a line of a file log becomes an object.
+# Parsing a whole file takes several times its size; a line of a file log becomes an object.
 _PARSED = MappingProxyType({"file-log": 8, "journal": 8, "plan": 8, "snapshot": 8})
 _LARGE = MIB
 FREE_OF_RATIO = 256 * MIB
 _SIZE = re.compile(r"(\d{1,15})\s*([kmgt]?)i?b?", re.IGNORECASE)
 _UNITS = {"": 1, "k": KIB, "m": MIB, "g": GIB, "t": GIB << 10}
 _ALWAYS_HELD = 64 * MIB
-_NO_LIMIT = 1 << 60  # what operating systems and cgroups give where there is none, or more
+_NO_LIMIT = 1 << 60  # the value of operating systems and cgroups without a limit, or more
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Limits:
     sizes: Mapping[str, int]
 
     def of(self, kind: str) -> int:
-        """The bytes that a file of a kind may have."""
+        """Return the most bytes that a file of a kind may have."""
         budget = self.memory // _PARSED.get(kind, 1)
         return min(self.sizes.get(kind) or budget, budget)
 
@@ -69,7 +69,7 @@ def current() -> Limits:
 
 
 def raise_limits(pairs: tuple[str, ...]) -> None:
-    """For this process and those it starts."""
+    """Raise limits for this process and those that it starts."""
     if pairs:
         text = ",".join(filter(None, [os.environ.get(VARIABLE, ""), *pairs]))
         parse_limits(text)
@@ -78,7 +78,7 @@ def raise_limits(pairs: tuple[str, ...]) -> None:
 
 @lru_cache(maxsize=8)
 def parse_limits(text: str) -> Limits:
-    """`journal=1G,row=512M`; what is not named keeps its default."""
+    """Parse `journal=1G,row=512M`; kinds that are not named keep their default."""
     sizes = dict(DEFAULTS)
     for pair in filter(None, (part.strip() for part in text.split(","))):
         kind, equals, size = pair.partition("=")
@@ -100,7 +100,7 @@ def parse_size(text: str) -> int:
 
 
 def kind_of(path: str) -> str:
-    """The kind of a file, by its path below a checkpoint, a repository or an output folder."""
+    """Return a file's kind, from its path below a checkpoint, a repository or an output folder."""
     parts = path.split("/")
     first, name = parts[0], parts[-1]
     if name.endswith(".crc"):
@@ -130,13 +130,13 @@ def _ours(parts: list[str]) -> str:
 
 
 def over_limit(what: str, size: int | None, kind: str) -> OverLimit:
-    """`size` is None where the limit was met before the end."""
+    """Return the error; `size` is None where the limit was reached before the end."""
     limits = current()
     most = limits.of(kind)
     by_memory = kind == "memory" or most < limits.sizes[kind]
     words = "its kind's limit"
     if by_memory:
-        words = "that is the half of what this process can have"
+        words = "that is half of what this process can have"
         if kind in _PARSED:
             words = f"parsed, it takes some {_PARSED[kind]} times as much memory"
     has = "is" if size is None else f"has {shown(size)},"
@@ -145,19 +145,19 @@ def over_limit(what: str, size: int | None, kind: str) -> OverLimit:
         f"{what} {has} more than is read",
         f"No more than {shown(most)} are read: {words}. `floodmark --raise-limit "
         f"{'memory' if by_memory else kind}={needed}M …` raises it.",
-        "Look at the file first: Spark writes none of that size.",
+        "Check the file first: Spark writes no file of this size.",
     )
 
 
 def check_size(path: str, size: int, kind: str | None = None) -> None:
-    """Before a file is read: refuses one that is larger than its kind may be."""
+    """Refuse a file that is larger than the limit of its kind, before it is read."""
     kind = kind or kind_of(path)
     if size > current().of(kind):
         raise over_limit(path, size, kind)
 
 
 class Held:
-    """What is held in memory at once, of many files that are read together."""
+    """Counts the memory of many files that are read together."""
 
     def __init__(self) -> None:
         self._bytes = 0
@@ -204,7 +204,7 @@ def _of_process() -> int:
 
 
 def _of_cgroup() -> int:
-    """A container has less than its machine; the names are those of cgroups 2 and 1."""
+    """Return a container's memory, which is less than its machine's; names of cgroups 2 and 1."""
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
             with open(path, encoding="ascii") as file:

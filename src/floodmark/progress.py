@@ -1,4 +1,4 @@
-"""How far long work has come, for whoever shows it: the command line on a terminal, else nobody."""
+"""Reports the progress of long work to a listener, such as the command line on a terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeVar
 
 _Item = TypeVar("_Item")
 Listener = Callable[[str, int | None, int | None], None]
-"""Called with what is worked on, how many of it are done, and of how many, where that is known."""
+"""Gets the name of the work, the number of finished items, and their total if it is known."""
 
 _listener: Listener | None = None
 
@@ -18,13 +18,13 @@ def listen(listener: Listener | None) -> None:
 
 
 def tell(work: str, done: int | None = None, total: int | None = None) -> None:
-    """`work` is the noun that is counted, or, without a number, what goes on now."""
+    """Report progress; `work` is the counted noun or, without a number, what happens now."""
     if _listener is not None:
         _listener(work, done, total)
 
 
 def counted(items: Collection[_Item], noun: str) -> Iterable[_Item]:
-    """The items; each is told of when it has been worked on."""
+    """Return the items; report each one when it is finished."""
     return items if _listener is None else _told(items, noun)
 
 

@@ -1,8 +1,8 @@
-"""What may be written down of options, settings and parameters: only what is known to be needed.
+"""Decides which options, settings and parameters may be written down: only those needed.
 
-Names are on a list of what is kept. The value of any other name is hidden, and leaves a
-digest that tells whether it has changed: salted, so that equal values of two notes do not
-show, and dear to compute, so that a short password cannot be found by trying.
+A list has the names that are kept. The value of any other name is hidden, and leaves a digest that
+shows whether it has changed. The digest is salted, so that equal values of two notes do not show,
+and expensive to compute, so that nobody can find a short password by trying.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TABLES = """table dbtable database collection startingversion ignoredeletes ign
  streaming-skip-delete-snapshots streaming-max-files-per-micro-batch
  streaming-max-rows-per-micro-batch fanout-enabled numpartitions batchsize fetchsize driver"""
 _OTHERS = """rowspersecond rowsperbatch rampuptime starttimestamp advancemillispermicrobatch host
- port includetimestamp numrows truncate checkpointlocation queryname outputmode
+ port includetimestamp numrows truncate checkpointlocation queryname outputmode partitionby
  asyncprogresstrackingenabled asyncprogresstrackingcheckpointintervalms streamname region
  endpointurl initialposition awsregion eventhubs.consumergroup eventhubs.maxeventspertrigger"""
 OPTIONS_KEPT = frozenset(f"{_FILES} {_KAFKA} {_TABLES} {_OTHERS}".split())
@@ -58,9 +58,12 @@ _CONF = """spark.sql.extensions spark.sql.warehouse.dir spark.sql.session.timeZo
  spark.sql.sources.partitionOverwriteMode spark.sql.parquet.outputTimestampType
  spark.sql.parquet.compression.codec spark.sql.storeAssignmentPolicy
  spark.sql.legacy.timeParserPolicy spark.sql.codegen.factoryMode spark.sql.mapKeyDedupPolicy
- spark.sql.timestampType spark.sql.catalogImplementation spark.sql.defaultCatalog"""
+ spark.sql.timestampType spark.sql.catalogImplementation spark.sql.defaultCatalog
+ spark.sql.csv.parser.columnPruning.enabled spark.sql.json.enableExactStringParsing
+ spark.sql.parquet.datetimeRebaseModeInRead spark.sql.parquet.int96RebaseModeInRead
+ spark.sql.avro.datetimeRebaseModeInRead"""
 CONF_KEPT = frozenset(_CONF.split())
-# Spark's own families: a switch, a number or a size of them tells nothing to a stranger.
+# Spark's own families: a switch, a number or a size of them says nothing to a stranger.
 _PLAIN_CONF = re.compile(
     r"spark\.sql\.(?:streaming|shuffle|adaptive|files|session|ansi|legacy|sources|parquet|orc|avro"
     r"|execution|optimizer|codegen|join|caseSensitive|autoBroadcastJoinThreshold|statistics"
@@ -84,7 +87,7 @@ _MOMENT = re.compile(
 
 @dataclass(frozen=True)
 class Redaction:
-    """Hides by one salt: what was hidden with the same one can be compared."""
+    """Hides values with one salt: values that were hidden with the same salt can be compared."""
 
     salt: str
 
@@ -96,7 +99,7 @@ class Redaction:
 
     @staticmethod
     def about(subject: str) -> Redaction:
-        """The same for the same subject, for what has to come out equal when it is repeated."""
+        """Return the same redaction for the same subject, for results that must repeat."""
         import hashlib
 
         return Redaction(
@@ -104,15 +107,15 @@ class Redaction:
         )
 
     def options(self, options: Mapping[str, str]) -> dict[str, str]:
-        """Of a source or a sink; names in lower case."""
+        """Redact the options of a source or a sink; names are in lower case."""
         return {name: self._or_hidden(name, value, _kept_option) for name, value in options.items()}
 
     def conf(self, conf: Mapping[str, str]) -> dict[str, str]:
-        """Of a session."""
+        """Redact the settings of a session."""
         return {name: self._or_hidden(name, value, _kept_setting) for name, value in conf.items()}
 
     def parameters(self, values: Mapping[str, Any]) -> dict[str, str]:
-        """Of a pipeline. Numbers, switches and dates are kept, and no text."""
+        """Redact a pipeline's parameters: keep numbers, switches and dates, but no text."""
         return {name: self._parameter(name, value) for name, value in values.items()}
 
     def _or_hidden(self, name: str, value: str, kept: Callable[[str, str], str | None]) -> str:
@@ -127,7 +130,7 @@ class Redaction:
         return self.hidden(name, text)
 
     def hidden(self, name: str, value: str) -> str:
-        """`*** ` and a digest. What is hidden already stays as it is."""
+        """Return `*** ` and a digest; a hidden value stays as it is."""
         if value == HIDDEN or _DIGEST.fullmatch(value):
             return value
         remember(name, value)
@@ -135,7 +138,7 @@ class Redaction:
 
 
 def noted_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Options that a note tells of. A stranger may have written it: nothing is computed for it."""
+    """Redact options from a note without computing digests, as a stranger may have written it."""
     return {name: _noted(value, _kept_option(name, value)) for name, value in options.items()}
 
 
@@ -144,10 +147,11 @@ def noted_conf(conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def recorded_conf(conf: Mapping[str, str]) -> dict[str, str]:
-    """The whole configuration of an application, as a stranger may have written it.
+    """Redact an application's whole configuration, which a stranger may have written.
 
-    A setting of Spark's own is shown unless its name or its value looks secret; of Hadoop's,
-    the environment's and all others only numbers and switches.
+    A setting of Spark's own is shown unless its name or its value looks secret; of Hadoop's
+    settings, the environment's and all others only numbers and switches are shown. the
+    environment's and all others only numbers and switches.
     """
     return {name: _recorded(name, value) for name, value in conf.items()}
 
@@ -182,7 +186,7 @@ def _kept_setting(name: str, value: str) -> str | None:
 
 
 def is_plain_setting(name: str, value: str) -> bool:
-    """Whether a setting of the session may be written down as it is."""
+    """Whether a setting of the session may be written down unchanged."""
     return _kept_setting(name, value) == value
 
 
@@ -193,7 +197,7 @@ def is_hidden(value: str | None) -> bool:
 def _public(name: str, value: str) -> str:
     if name == "kafka.bootstrap.servers":
         return public_servers(value)
-    # An address of JDBC may hold spaces, and is none in the middle of a text here.
+    # A JDBC address may contain spaces, and is not in the middle of a text here.
     address = public_url(value) if value[:5].lower() == "jdbc:" else value
     return redacted(address, keep_words=True)
 
@@ -203,7 +207,7 @@ def shown_servers(servers: str | None) -> str | None:
 
 
 def public_servers(servers: str) -> str:
-    """Brokers without a user: hosts and ports alone. A password may hold a comma."""
+    """Return brokers as hosts and ports, without a user; a password may contain a comma."""
     hosts = (one.strip() for one in servers.rpartition("@")[2].split(","))
     return ",".join(one if _HOST.fullmatch(one) else HIDDEN for one in hosts)
 
@@ -212,7 +216,7 @@ def public_servers(servers: str) -> str:
 def _digest(salt: str, name: str, value: str) -> str:
     import hashlib
 
-    # The name goes in, so that one password under two names does not show as one.
+    # The digest includes the name, so that one password under two names does not show.
     text = f"{name}\0{value}".encode(errors="surrogatepass")
     found = hashlib.scrypt(
         text, salt=salt.encode(errors="replace"), n=_COST, r=_BLOCK, p=1, dklen=12

@@ -1,6 +1,6 @@
-"""What Python shows of a result: at most 80 columns and 25 lines, whatever it holds.
+"""Formats a result for Python: at most 80 columns and 25 lines, whatever it contains.
 
-Nothing is lost by it: the result has all of it, and says how many lines are left out.
+Nothing is lost: the result itself has everything, and the text says how many lines are left out.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from floodmark.visible import one_line
 
 COLUMNS, LINES = 80, 25
 _CELL = 400
-"""Letters of a cell in a notebook."""
+"""The most letters of a cell in a notebook."""
 _Item = TypeVar("_Item")
 
 
 def fitted(lines: Iterable[str], most: int = LINES) -> str:
-    """Paragraphs broken at the screen's width; the last one, which says what to do, stays."""
+    """Wrap paragraphs at the screen's width; the last one, which says what to do, stays."""
     wrapped = [_wrapped(line) for line in lines]
     shown = [part for parts in wrapped for part in parts]
     if len(shown) <= most:
@@ -39,7 +39,7 @@ def _wrapped(line: str) -> list[str]:
 
 
 def short(text: str, width: int) -> str:
-    """One line of at most this width; the middle is left out."""
+    """Shorten a text to one line of this width, without its middle."""
     text = one_line(text)
     if len(text) <= width:
         return text
@@ -48,7 +48,7 @@ def short(text: str, width: int) -> str:
 
 
 def fields_text(self: Any) -> str:
-    """The `__repr__` of a dataclass: a line a field, long values by their number of items."""
+    """Format a dataclass for `__repr__`: one line for each field, long values by their length."""
     lines = [type(self).__name__]
     for field in fields(self):
         if field.repr:
@@ -58,7 +58,7 @@ def fields_text(self: Any) -> str:
 
 
 def line_text(self: Any) -> str:
-    """The `__repr__` of a dataclass that stands among many: one line."""
+    """Format a dataclass for `__repr__` in one line, for lists."""
     said = (f"{one.name}={_value(getattr(self, one.name))}" for one in fields(self) if one.repr)
     return short(f"{type(self).__name__}({', '.join(said)})", COLUMNS)
 
@@ -73,7 +73,7 @@ def _value(value: Any) -> str:
 
 
 class Shown(tuple[_Item, ...]):
-    """A tuple that shows its first and its last items, a line each."""
+    """A tuple whose text shows its first and its last items, one on each line."""
 
     __slots__ = ()
 
@@ -96,7 +96,7 @@ class Shown(tuple[_Item, ...]):
 def table_html(
     title: str, head: Iterable[str], rows: Iterable[Iterable[object]], *after: str
 ) -> str:
-    """What a notebook shows: a title, a table and sentences. Text from a checkpoint is escaped."""
+    """Return a title, a table and sentences for a notebook; a checkpoint's text is escaped."""
     parts = [f"<p><b>{_escaped(title)}</b></p>"] if title else []
     names = "".join(f"<th style='text-align:left'>{_escaped(name)}</th>" for name in head)
     body = "".join(
@@ -111,7 +111,7 @@ def table_html(
 
 
 def fields_html(self: Any) -> str:
-    """The `_repr_html_` of a dataclass: a line a field, and a table for each list of things."""
+    """Format a dataclass for `_repr_html_`: one line for each field, tables for lists."""
     lines, tables = [], []
     for field in fields(self):
         if field.repr:
@@ -126,7 +126,7 @@ def fields_html(self: Any) -> str:
 
 
 def items_html(items: Iterable[Any], *after: str) -> str:
-    """A line a thing, a column a field."""
+    """Format items for a notebook: one line for each item, one column for each field."""
     known = list(items)
     if not all(is_dataclass(one) and type(one) is type(known[0]) for one in known):
         return table_html("", (), [(one,) for one in known], *after)
@@ -156,7 +156,7 @@ def _moment(time_ms: int) -> str:
     try:
         moment = datetime.fromtimestamp(time_ms / 1000, timezone.utc)
     except (ValueError, OverflowError, OSError):
-        return f"{time_ms:,} ms"  # Java's longs reach further than calendars do
+        return f"{time_ms:,} ms"  # Java's longs go further than calendars
     return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 

@@ -1,9 +1,8 @@
-"""Free text without its secrets: error messages, and what Spark and drivers say.
+"""Hides secrets in free text: error messages, and what Spark and drivers say.
 
-Hidden are values that were given to this process as secrets, what stands behind a name
-that tells of one (`password=`), and what has the shape of one: a private key, a user in an
-address. Free text can always hold one more; what is written down goes through `redaction`,
-which keeps only what it knows.
+It hides values that this process got as secrets, values after a name of a secret (`password=`),
+and text in a secret's form: a private key, a user in an address. Free text can always contain
+another one, so what is written down goes through `redaction`, which keeps only what it knows.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from functools import lru_cache
 
 from floodmark.addresses import HIDDEN, public_url
 
-_MASTER = "spark.master"  # local[2] looks like a key, and is none
-# Shorter values stand in innocent words as well.
+_MASTER = "spark.master"  # local[2] looks like a key, but is none
+# Shorter values also occur in ordinary words.
 _SHORTEST = 4
 _SHORTEST_NUMBER = 6
 _RANDOM_FROM = 8
@@ -32,19 +31,19 @@ _NAMES = (
 )
 # orders2026, v2, T10, 500, 128MB
 _ORDINARY = re.compile(r"(?:\d{0,14}[A-Za-z]{0,2}\d{0,4}|[A-Za-z]*\d{0,8}|[^A-Za-z0-9]*|[^\W\d]*)")
-# Everybody knows these passwords: hiding them would only blot out ordinary words.
+# Everybody knows these passwords: hiding them would only hide ordinary words.
 _COMMON = (
     "true false none null admin anonymous changeit changeme default floodmark guest kafka "
     "localhost minio minioadmin password postgres public root secret spark test token user"
 )
-# The shell's name for the folder that one stands in.
+# The shell's name for its current folder.
 _FOLDERS = ("PWD", "OLDPWD")
 _known: dict[str, None] = {}
 
 
 @lru_cache(maxsize=1)
 def _signs() -> re.Pattern[str]:
-    """What every text that holds a secret has; most texts have none of it."""
+    """Return a pattern for signs of a secret; most texts have none of them."""
     return re.compile(
         r"[=@?]|:(?!//)|->|-----BEGIN|earer |asic |crypt\(|hook|[A-Z0-9]{16}|[\w-]{20}"
     )
@@ -68,7 +67,7 @@ class _Patterns:
 
 @lru_cache(maxsize=1)
 def _patterns() -> _Patterns:
-    """Compiled when the first text needs them: most commands end without."""
+    """Compile the patterns when the first text needs them: most commands end before."""
     compiled = re.compile
     return _Patterns(
         compiled(r"-----BEGIN[^-\n]{0,40}-----.*?(?:-----END[^-\n]{0,40}-----|\Z)", re.DOTALL),
@@ -92,22 +91,22 @@ def _patterns() -> _Patterns:
 
 
 def names_secret(name: str) -> bool:
-    """Whether a name tells of a secret: kafka.ssl.keystore.password, apiKey, authorization."""
+    """Whether a name means a secret: kafka.ssl.keystore.password, apiKey, authorization."""
     return _names().search(name) is not None
 
 
 def remember(name: str, value: object) -> None:
-    """A value that this process was given under a name: text hides it from now on.
+    """Remember a value that this process got under a name, so that texts hide it from now on.
 
-    Only what is likely to be a secret, so that ordinary words stay readable.
+    Only likely secrets are remembered, so that ordinary words stay readable.
     """
     text = str(value)
     shortest = _SHORTEST_NUMBER if text.isdecimal() else _SHORTEST
     if len(text) < shortest or text in _known or text.lower() in _COMMON.split():
         return
     if names_secret(name):
-        # A connection string, a JAAS entry or a key in PEM may be quoted in parts. Its user,
-        # its host and its database are no secrets, and stand in many an ordinary text.
+        # A connection string, a JAAS entry or a PEM key may be quoted in parts. Its user, its host
+        # and its database are no secrets, and occur in many ordinary texts.
         parts = [
             part
             for label, part in re.findall(r"([\w.-]*)\s*=\s*[\"']?([^\s\"';&]{6,})", text)
@@ -124,7 +123,7 @@ def _know(*values: str) -> None:
     from urllib.parse import quote, quote_plus
 
     for value in values:
-        # As drivers quote it: in an address, in JSON, in Python.
+        # The forms in which drivers quote it: in an address, in JSON, in Python.
         forms = (
             quote(value, safe=""),
             quote_plus(value),
@@ -143,7 +142,7 @@ def remember_all(values: Mapping[str, object]) -> None:
 
 
 def remember_environment(variables: Mapping[str, str]) -> None:
-    """The variables whose names tell of secrets; the others are folders, hosts and the like."""
+    """Remember variables whose names mean secrets; others are folders, hosts and so on."""
     remember_all(
         {
             name: value
@@ -154,10 +153,10 @@ def remember_environment(variables: Mapping[str, str]) -> None:
 
 
 def redacted(text: str, *, keep_words: bool = False) -> str:
-    """The text with `***` in place of its secrets.
+    """Return the text with `***` in place of its secrets.
 
     With `keep_words` a known secret that looks like a word stays, for values that are compared
-    later: a password that is also a topic's name must not make another topic of it.
+    later: a password that is also a topic's name must not change the topic.
     """
     known = _known_values(keep_words)
     if known is not None:
@@ -190,7 +189,7 @@ def _known_values(keep_words: bool) -> re.Pattern[str] | None:
 
 
 def _looks_random(text: str) -> bool:
-    """Letters and digits mixed: no words, versions, dates, numbers, paths or addresses."""
+    """Whether a text mixes letters and digits, and is no word, version, date, path or address."""
     if len(text) < _RANDOM_FROM or re.search(r"\s|^[/.]|://", text):
         return False
     return any(not _ORDINARY.fullmatch(part) for part in re.split(r"[-_.,:+/=@]+", text))

@@ -1,8 +1,8 @@
-"""Text from a checkpoint, made safe to show: no character of it can steer a terminal.
+"""Makes text from a checkpoint safe to show: no character of it can control a terminal.
 
-A name, an offset or a value in a checkpoint is whatever its writer liked. Characters that
-move a cursor, change colours, turn the reading direction or take no room are shown by
-their numbers: `\\x1b`, `\\u202e`.
+A name, an offset or a value in a checkpoint is whatever its writer liked. Characters that move a
+cursor, change colours, change the reading direction or have no width are shown by their numbers:
+`\\x1b`, `\\u202e`.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ def _pattern(one_line: bool) -> re.Pattern[str]:
 
 
 def visible(text: str) -> str:
-    """The text with line feeds as they are, and every other control character as its number."""
+    """Return the text with line feeds, and every other control character as its number."""
     return text if text.isascii() and text.isprintable() else _pattern(False).sub(_number, text)
 
 
 def one_line(text: str) -> str:
-    """As `visible`, with line feeds shown as well: a name cannot begin a line of its own."""
+    """Return the text with line feeds shown as well: a name cannot begin a new line."""
     return text if text.isascii() and text.isprintable() else _pattern(True).sub(_number, text)
 
 
 def json_visible(text: str) -> str:
-    """A JSON document with the same characters written as JSON escapes: its data is the same.
+    """Return a JSON document with these characters as JSON escapes; its data stays the same.
 
-    JSON escapes the first 32 itself, and leaves DEL, C1 and the rest as they are.
+    JSON itself escapes the first 32, but not DEL, C1 and the others.
     """
-    # DEL is the one character of ASCII that JSON leaves as it is and that does not show.
+    # DEL is the one ASCII character that JSON does not escape and that is invisible.
     if text.isascii() and "\x7f" not in text:
         return text
     return _pattern(False).sub(_json_number, text)

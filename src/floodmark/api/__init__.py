@@ -1,6 +1,6 @@
-"""One typed function per verb. The command line and the web only translate.
+"""Provides one typed function per verb; the command line and the web only translate.
 
-`storage` are the options that fsspec takes for the checkpoint's place.
+`storage` holds fsspec's options for the checkpoint's location.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # each verb's module is loaded when the verb is used
     from floodmark.api.applying import apply, forget, resume, undo
     from floodmark.api.arguments import Storage, missing_for_state
-    from floodmark.api.backups import backup, check_backups, restore, snapshots
     from floodmark.api.deploying import deploy
     from floodmark.api.drilling import drill
     from floodmark.api.judging import accepted_rules, check, doctor, explain, lint, outline
@@ -30,6 +29,7 @@ if TYPE_CHECKING:  # each verb's module is loaded when the verb is used
         state_changes,
     )
     from floodmark.api.repairing import compact, repair
+    from floodmark.api.repository import backup, check_backups, restore, snapshots
     from floodmark.api.rewinding import rewind
     from floodmark.api.rewriting_state import convert, repartition
     from floodmark.api.running import bisect, demo, run
@@ -44,12 +44,12 @@ _WHERE = {
     "Storage": "floodmark.api.arguments",
     "accepted_rules": "floodmark.api.judging",
     "apply": "floodmark.api.applying",
-    "backup": "floodmark.api.backups",
+    "backup": "floodmark.api.repository",
     "batches": "floodmark.api.reading",
     "bisect": "floodmark.api.running",
     "bootstrap": "floodmark.api.migrating",
     "check": "floodmark.api.judging",
-    "check_backups": "floodmark.api.backups",
+    "check_backups": "floodmark.api.repository",
     "compact": "floodmark.api.repairing",
     "compare": "floodmark.api.proving",
     "convert": "floodmark.api.rewriting_state",
@@ -82,7 +82,7 @@ _WHERE = {
     "repair": "floodmark.api.repairing",
     "repartition": "floodmark.api.rewriting_state",
     "replay": "floodmark.api.proving",
-    "restore": "floodmark.api.backups",
+    "restore": "floodmark.api.repository",
     "resume": "floodmark.api.applying",
     "rewind": "floodmark.api.rewinding",
     "run": "floodmark.api.running",
@@ -90,7 +90,7 @@ _WHERE = {
     "schemas": "floodmark.api.reading_state",
     "serve": "floodmark.api.serving",
     "skeleton": "floodmark.api.migrating",
-    "snapshots": "floodmark.api.backups",
+    "snapshots": "floodmark.api.repository",
     "state": "floodmark.api.reading_state",
     "state_changes": "floodmark.api.reading_state",
     "undo": "floodmark.api.applying",

@@ -1,4 +1,4 @@
-"""The verbs that carry out a saved plan, go on with a change, or take it back."""
+"""Provides the verbs that execute a saved plan, resume a change, or take it back."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def apply(
     storage: Storage | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
-    """Carries out a saved plan, if everything is still as it was.
+    """Execute a saved plan, if everything is still as it was.
 
-    `sink`: the file sink's folder, where the plan changes its log.
+    `sink`: the file sink's folder, if the plan changes its log.
     """
     from floodmark.changes.apply_saved import apply_saved
 
@@ -41,10 +41,10 @@ def resume(
     storage: Storage | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
-    """Goes on with a change of this place that stopped midway.
+    """Resume a change of this checkpoint that stopped midway.
 
-    `origin`: the checkpoint or repository that it reads from, if that is another place; `sink`:
-    the file sink's folder, where it changes its log.
+    `origin`: the checkpoint or repository that the change reads, if it is another location; `sink`:
+    the file sink's folder, if the change changes its log.
     """
     from floodmark.changes.apply_saved import resume_change
 
@@ -63,9 +63,9 @@ def undo(
     out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
-    """Takes back the last change of a checkpoint, whole or half done.
+    """Take back the last change of a checkpoint, finished or half done.
 
-    `sink`: the file sink's folder, where the change has changed its log.
+    `sink`: the file sink's folder, if the change has changed its log.
     """
     from floodmark.changes.apply_saved import take_back
 
@@ -81,7 +81,7 @@ def forget(
     out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
-    """Removes what changes have kept."""
+    """Remove what changes have kept."""
     from floodmark.changes.apply_saved import forget_kept
 
     how = carrying_of(carrying, execute, None, storage)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from floodmark.checkpoint.conf_keys import MASTER
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.errors import NotACheckpoint, WrongUse
 
@@ -21,7 +22,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 def missing_for_state() -> list[str]:
-    """Which packages of the `state` extra are not installed."""
+    """Return the packages of the `state` extra that are not installed."""
     from importlib.util import find_spec
 
     return [
@@ -32,7 +33,7 @@ def missing_for_state() -> list[str]:
 
 
 def require_spark_extra(and_state: bool = True) -> None:
-    """Before the state's packages are missed one by one: what the verb needs, at once."""
+    """Report all missing packages of a verb at once, before the first import fails."""
     from importlib.util import find_spec
 
     lacks_state = and_state and bool(missing_for_state())
@@ -40,7 +41,7 @@ def require_spark_extra(and_state: bool = True) -> None:
         extras = "spark,state" if lacks_state else "spark"
         raise WrongUse(
             "this runs code on Spark, and pyspark is not installed",
-            "Reading a checkpoint does not need it, so the base install leaves it out.",
+            "Reading a checkpoint does not need pyspark, so the base install leaves it out.",
             f"Install it with: pip install 'floodmark[{extras}]'",
         )
     if and_state:
@@ -52,7 +53,7 @@ def require_state_extra() -> None:
     if missing:
         raise WrongUse(
             f"looking inside the state needs {', '.join(missing)}",
-            "They are heavy, so the base install leaves them out.",
+            "These packages are heavy, so the base install leaves them out.",
             'Install them with: pip install "floodmark[state]"',
         )
 
@@ -62,7 +63,7 @@ def structured(checkpoint: Checkpoint) -> Checkpoint:
         raise NotACheckpoint(
             f"{checkpoint.path} is a DStreams checkpoint: it has no log of batches",
             "DStreams saves the whole application as one Java-serialised object.",
-            "`floodmark inspect` shows what can be seen of it.",
+            "`floodmark inspect CP` shows what can be seen of it.",
         )
     return checkpoint
 
@@ -81,12 +82,12 @@ def milliseconds(at: datetime | str | None) -> int | None:
     try:
         return round(at.timestamp() * 1000)  # without a zone: the local one
     except (ValueError, OverflowError, OSError):
-        # Local time cannot be told near the calendar's ends, where the zone does not matter.
+        # Local time has no answer near the calendar's ends, where the zone does not matter.
         return int(at.replace(tzinfo=timezone.utc).timestamp() * 1000)
 
 
 def seconds(length: float | str | None) -> float:
-    """`90`, `"90s"`, `"2m"` or `"1h"`; none is 0."""
+    """Return seconds for `90`, `"90s"`, `"2m"` or `"1h"`; None gives 0."""
     if length is None or isinstance(length, (int, float)):
         return float(length or 0)
     match = _LENGTH.fullmatch(length.strip())
@@ -98,29 +99,29 @@ def seconds(length: float | str | None) -> float:
 
 
 def several_of(given: str | Iterable[str]) -> tuple[str, ...]:
-    """One name, or several: a string alone is one, and not its letters."""
+    """Return names as a tuple; a string alone is one name."""
     return (given,) if isinstance(given, str) else tuple(given)
 
 
 def settings_of(
     conf: Mapping[str, Any] | str | Iterable[str], master: str | None = None
 ) -> tuple[str, ...]:
-    """Spark's settings as KEY=VALUE, from a mapping or as the command line has them."""
+    """Return Spark's settings as KEY=VALUE, from a mapping or from the command line's form."""
     given = (
         tuple(f"{key}={value}" for key, value in conf.items())
         if isinstance(conf, Mapping)
         else several_of(conf)
     )
-    return given if master is None else (*given, f"spark.master={master}")
+    return given if master is None else (*given, f"{MASTER}={master}")
 
 
 def parse_settings(settings: tuple[str, ...], option: str = "--set") -> dict[str, str]:
-    """`NAME=VALUE` texts as a map."""
+    """Return `NAME=VALUE` texts as a map."""
     found: dict[str, str] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not equals or not name.strip():
-            raise WrongUse(f"{option}: no NAME=VALUE", do=f"Write it as {option} NAME=VALUE.")
+            raise WrongUse(f"{option}: not NAME=VALUE", do=f"Write it as {option} NAME=VALUE.")
         found[name.strip()] = value
     if found:
         from floodmark.secret_text import remember_all
@@ -153,7 +154,7 @@ def carrying_of(
     accept: str | Iterable[str] = (),
     watch: float | str | None = None,
 ) -> Carrying:
-    """How a change is carried out; the command line gives it as one object, with a progress bar."""
+    """Return the options for executing a change; the command line gives its own object."""
     from floodmark.changes.apply import Carrying
 
     if carrying is not None:
@@ -169,9 +170,9 @@ def carrying_of(
 
 
 def kept(change: Change, carrying: Carrying, out: str | None) -> Change:
-    """The change, saved where that is asked for, and ready for `apply()`."""
+    """Save the change if that is requested, and prepare it for `apply()`."""
     if out is not None:
-        from floodmark.changes.saved_plan import save_plan
+        from floodmark.changes.plan.saved import save_plan
 
         save_plan(change.plan, str(out))
     return replace(change, carrying=replace(carrying, rewriter=None))

@@ -1,4 +1,4 @@
-"""`deploy`: the unit or the manifest that runs an application as a service."""
+"""Provides `deploy`: the unit or manifest that runs an application as a service."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def deploy(
     cpus: int = 1,
     out: str | Path | None = None,
 ) -> str:
-    """The text of a systemd unit, a Kubernetes manifest or a YARN service.
+    """Return the text of a systemd unit, a Kubernetes manifest or a YARN service.
 
-    `arguments` are more options of `floodmark run`; `out` is a file to write it to. With an
-    image, `application` and `folder` are paths inside it.
+    `arguments` are more options of `floodmark run`; `out` is a file for the text. With an image,
+    `application` and `folder` are paths inside it.
     """
     from floodmark.supervisors import kubernetes, systemd, yarn
     from floodmark.supervisors.options import DeployOptions
@@ -72,13 +72,14 @@ def deploy(
 
 
 def _refuse_secrets(arguments: Iterable[str]) -> None:
-    """A unit is kept with the code, and its command shows in the list of processes."""
+    """Refuse secrets: a unit is kept with the code, and a process list shows its command."""
     for argument in arguments:
         name, equals, _ = argument.removeprefix("--set=").removeprefix("--conf=").partition("=")
         if equals and names_secret(name):
             raise WrongUse(
                 f"{name}: the file would hold a secret",
-                "Whoever reads the unit or the manifest, or lists processes, would read it.",
+                "Everybody who reads the unit or the manifest, or lists processes, could read "
+                "the secret.",
                 "Let the pipeline read it from its environment: EnvironmentFile= in systemd, a "
                 "Secret in Kubernetes.",
             )

@@ -1,4 +1,4 @@
-"""The drill: does a pipeline survive a crash at each point of a batch?"""
+"""Provides the drill: does a pipeline survive a crash at each point of a batch?"""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ def drill(
     conf: Mapping[str, Any] | str | Iterable[str] = (),
     say: Callable[[str], Any] = lambda words: None,
 ) -> Drill:
-    """Runs a pipeline over a sample, undisturbed and with its driver killed at each point.
+    """Run a pipeline over a sample, undisturbed and with its driver killed at each point.
 
     `input` is a folder, a file of JSON lines or a Kafka topic, one for each stream that the code
-    reads. The runs work on copies of the pipeline's checkpoint and sinks in a scratch place, or,
-    with `fresh` and where there are none yet, on new ones; its own are not touched.
+    reads. The runs work on copies of the pipeline's checkpoint and sinks in a scratch folder. With
+    `fresh`, and where there are none yet, the runs make new ones. The pipeline's own are not
+    touched.
     """
     require_spark_extra(and_state=False)
     from floodmark.engine.drill.drill import DrillOptions, drill_application

@@ -1,4 +1,4 @@
-"""The verbs that judge: a checkpoint, or the code that will use it."""
+"""Provides the verbs that judge a checkpoint, or the code that will use it."""
 
 from __future__ import annotations
 
@@ -41,13 +41,12 @@ def doctor(
     sink: str | None = None,
     source_kinds: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
-    """What is wrong with a checkpoint.
+    """Find what is wrong with a checkpoint.
 
-    `read_data` reads every state file to its last byte, `read_data_subset` a part of them, 0.1 say.
-
-    `sources` asks Kafka, the Delta table or the input folder as well, `sink` the sink: at the
-    places given, or at those that the notes of the last start name. `source_kinds` names sources
-    whose offsets look like another kind's: `{"0": "eventhubs"}`.
+    `read_data` reads every state file completely, `read_data_subset` a part of them, such as 0.1.
+    `sources` also asks Kafka, the Delta table or the input folder, and `sink` the sink: at the
+    given locations, or at those in the notes of the last start. `source_kinds` names sources whose
+    offsets look like another kind's: `{"0": "eventhubs"}`.
     """
     share = float(read_data) if read_data else read_data_subset
     places = (sources, bootstrap_servers, table, sink)
@@ -58,9 +57,9 @@ def doctor(
 class Diagnosis:
     findings: tuple[Finding, ...]
     left_open: str
-    """What was not looked at, in words."""
+    """Sentences about what was not examined."""
     sink: SinkLog | None = None
-    """What the sink has, where it was asked."""
+    """The sink's content, if it was asked."""
 
 
 def diagnose(
@@ -73,7 +72,7 @@ def diagnose(
     sink: str | None = None,
     source_kinds: Mapping[str, str] | None = None,
 ) -> Diagnosis:
-    """The doctor's findings, and what it did not look at."""
+    """Return the doctor's findings, and what it did not examine."""
     from floodmark.checkpoint.live_answers import SourcePlaces
     from floodmark.rules.registry import examine
 
@@ -85,7 +84,7 @@ def diagnose(
 
 
 def _pasteable(finding: Finding, path: str, table: str | None) -> Finding:
-    """With the checkpoint's own place in its commands: they work as they are printed."""
+    """Put the checkpoint's own location into a finding's commands, so that they can be pasted."""
     from floodmark.rules.pasteable import with_places
 
     places = {"CP": path, **({"TABLE": table} if table else {})}
@@ -108,8 +107,8 @@ def _evidence(
     found = gather(files, read_data, source_kinds)
     if places.asks:
         from floodmark.changes.sources.asking import ask
-        from floodmark.storage.noted_places import opener
-        from floodmark.storage.start_notes import latest_note
+        from floodmark.storage.last_start import latest_note
+        from floodmark.storage.untrusted_places import opener
 
         note = latest_note(files)
         named = [str(path), places.table, places.sink]
@@ -142,17 +141,17 @@ def check(
     storage: Storage | None = None,
     stdout_to_stderr: bool = False,
 ) -> Judgement:
-    """Whether the code of `APP.py[:NAME]` can go on with a checkpoint, and why not.
+    """Check whether the code of `APP.py[:NAME]` can continue with a checkpoint, and if not, why.
 
-    In place of the checkpoint its outline will do: a file that `floodmark.outline` made.
-    It uses the Spark session of this process or starts one, and changes neither the checkpoint
-    nor anything of the application's. `arguments` are a script's own; `spark_log` is the file
-    for Spark's log, `-` for standard error; by default it is kept if something fails.
+    The checkpoint's outline, a file that `floodmark.outline` made, can replace the checkpoint. The
+    check uses the Spark session of this process or starts one, and changes neither the checkpoint
+    nor the application's data. `arguments` are a script's own; `spark_log` is the file for Spark's
+    log, `-` for standard error; by default the log is kept if something fails.
     """
     if adopt and old is None and old_ref is None:
         raise WrongUse("--adopt needs the old code", do="Give it: --old OLD.py, or --old-ref REV.")
     require_spark_extra(and_state=False)
-    from floodmark.engine.code.checking import CheckOptions, check_application, check_outline
+    from floodmark.engine.code.check import CheckOptions, check_application, check_outline
     from floodmark.engine.code.rehearse import DEFAULT_CAP
     from floodmark.engine.spark.session import log_to
     from floodmark.storage.load import load
@@ -182,13 +181,13 @@ def check(
 
 
 def _outline_at(path: str) -> HeldCheckpoint | None:
-    """The outline that a file of this machine holds; None where the path is no file."""
+    """Return the outline in a file of this machine; None where the path is not a file."""
     from pathlib import Path
 
     place = Path(path.removeprefix("file://"))
     if not place.is_file():
         return None
-    from floodmark.changes.saved_plan import bytes_of
+    from floodmark.changes.plan.saved import bytes_of
     from floodmark.rules.restarts.outline_file import parse_outline
 
     return parse_outline(bytes_of(str(place)), path)
@@ -197,10 +196,10 @@ def _outline_at(path: str) -> HeldCheckpoint | None:
 def outline(
     path: str, *, out: str | None = None, replace: bool = False, storage: Storage | None = None
 ) -> str:
-    """What a checkpoint is, without its data, as JSON text for `check`; `out` is a file for it.
+    """Return a checkpoint's description without its data, as JSON for `check`; `out` is a file.
 
-    A file that is there is written over only if it is an older outline of the same checkpoint, or
-    with `replace` of another one.
+    An existing file is replaced only if it is an older outline of the same checkpoint, or with
+    `replace` the outline of another one.
     """
     from floodmark.changes.saved_outline import save_outline
     from floodmark.diagnosis.held import gather_held
@@ -215,7 +214,7 @@ def outline(
 
 
 def accepted_rules(names: Iterable[str]) -> frozenset[str]:
-    """The names of rules of compatibility, checked: a misspelt one would accept nothing."""
+    """Return checked names of compatibility rules: a misspelt name would accept nothing."""
     from floodmark.errors import WrongUse
     from floodmark.rules.registry import find_rule, rules_of
 
@@ -224,17 +223,17 @@ def accepted_rules(names: Iterable[str]) -> frozenset[str]:
     for name in found - known:
         raise WrongUse(
             f"--accept {name}: it is not a compatibility rule",
-            "Only what `check` says of changed code can be accepted.",
-            "Name the rule as the reason does.",
+            "Only reasons of `check` about changed code can be accepted.",
+            "Use the rule's name from the reason.",
         )
     return found
 
 
 def lint(paths: str | Iterable[str]) -> tuple[Finding, ...]:
-    """What will hurt in streaming code: Python files, notebooks and folders of them."""
+    """Find risks in streaming code: Python files, notebooks and folders of them."""
     from floodmark.diagnosis.code_files import read_sources
     from floodmark.rules.code.reading import not_python, read_code
-    from floodmark.rules.linting import judge
+    from floodmark.rules.lint import judge
 
     return Shown(
         judge(
@@ -245,7 +244,7 @@ def lint(paths: str | Iterable[str]) -> tuple[Finding, ...]:
 
 
 def explain(rule: str | None = None) -> tuple[Rule, ...]:
-    """The story of a rule, by code or name; of all of them without one."""
+    """Return the explanation of a rule, by code or name, or of all rules."""
     from floodmark.rules.registry import all_rules, find_rule
 
     found = all_rules() if rule is None else (find_rule(rule),)

@@ -1,4 +1,4 @@
-"""The verb `lag`: how far a stream is behind its sources, asked of the sources themselves."""
+"""Provides `lag`: how far a stream is behind its sources, according to the sources themselves."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def lag(
     source_kinds: Mapping[str, str] | None = None,
     storage: Storage | None = None,
 ) -> Lag:
-    """How far a stream is behind its sources, from the end of its last finished batch.
+    """Return how far a stream is behind its sources, from the end of its last finished batch.
 
     Kafka is asked at `bootstrap_servers`, with the settings of `kafka_config` (a file or a
-    mapping); `sources` has whatever the notes of the last start name asked. A source that does not
-    answer within `timeout` seconds says so in its `error`; the others are asked all the same.
+    mapping); `sources` asks every source in the notes of the last start. A source that does not
+    answer within `timeout` seconds has an `error`; the others are still asked.
 
     `commit_to_group` writes the offsets into a Kafka consumer group without members, for other
     tools to see. They expire there: the broker keeps them for `offsets.retention.minutes`.
     """
     if timeout <= 0:
-        raise WrongUse(f"--timeout {timeout:g}: no time to answer in", do="Give 1 or more.")
+        raise WrongUse(f"--timeout {timeout:g}: too short for an answer", do="Give 1 or more.")
     places = SourcePlaces(sources, bootstrap_servers, table, None, input)
     files, checkpoint = _loaded(path, storage, source_kinds)
     config = client_settings(kafka_config)
@@ -68,7 +68,7 @@ def ask_lag(
     kafka_config: Mapping[str, str],
     timeout: float,
 ) -> Lag:
-    """Of a checkpoint that is loaded, with the entry of its last finished batch."""
+    """Return the lag of a loaded checkpoint with the entry of its last finished batch."""
     from floodmark.connectors.lag import done_batch, tell_lags
 
     done = done_batch(checkpoint)
@@ -81,7 +81,7 @@ def ask_lag(
     if done is not None and done not in checkpoint.offsets:
         raise MalformedFile(
             f"{place}/offsets/{done} is not there or cannot be read",
-            "It tells where the last finished batch ended.",
+            "This entry says where the last finished batch ended.",
             "`floodmark doctor CP` says what to do about it.",
         )
     asked_ms = time.time_ns() // 1_000_000
@@ -98,7 +98,7 @@ def _commit(
 ) -> GroupCommit:
     from floodmark.checkpoint.source_kinds import refuse_disputed
     from floodmark.connectors.kafka.admin import Admin
-    from floodmark.connectors.kafka.group import (
+    from floodmark.connectors.kafka.consumer_group import (
         AdminGroups,
         check_name,
         commit_to_group,
@@ -109,7 +109,7 @@ def _commit(
     check_name(group)
     refuse_disputed(checkpoint, "--commit-to-group")
     if bootstrap_servers is None:
-        # Something is written there: a note, which anybody may have made, does not choose where.
+        # This writes to the brokers, so a note, which anybody may have made, must not choose them.
         raise WrongUse(
             "--commit-to-group needs the brokers that it writes to",
             do="Name them: --kafka HOST:PORT.",
@@ -123,7 +123,7 @@ def _commit(
 def _loaded(
     path: str, storage: Storage | None, source_kinds: Mapping[str, str] | None
 ) -> tuple[Files, Checkpoint]:
-    """With the entries of the last finished batch and of the one in flight."""
+    """Load the entries of the last finished batch and of the batch in flight."""
     from floodmark.connectors.lag import done_batch
     from floodmark.storage.load import load
 
@@ -147,8 +147,8 @@ def _questions(
     from floodmark.checkpoint.start_note import source_options
     from floodmark.connectors.lag import LagQuestion, next_positions
     from floodmark.connectors.live import SourceToAsk
-    from floodmark.storage.noted_places import opener
-    from floodmark.storage.start_notes import latest_note
+    from floodmark.storage.last_start import latest_note
+    from floodmark.storage.untrusted_places import opener
 
     note = latest_note(files)
     named = [files.root, places.table, places.input]
@@ -171,7 +171,7 @@ def _questions(
 
 
 def client_settings(given: str | Path | Mapping[str, str] | None) -> Mapping[str, str]:
-    """What a Kafka client logs in with, from a file or a mapping, checked."""
+    """Return checked login settings for a Kafka client, from a file or a mapping."""
     from floodmark.connectors.kafka.client_config import client_config, parse_client_config
 
     if given is None:

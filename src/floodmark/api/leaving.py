@@ -1,4 +1,4 @@
-"""The verb that brings DStreams over to Structured Streaming."""
+"""Provides the verb that brings DStreams to Structured Streaming."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def leave_dstreams(
     out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
-    """A first checkpoint for the code of `app`, with the state and the input of DStreams.
+    """Make a first checkpoint for the code of `app`, with the state and the input of DStreams.
 
-    `operator` takes the state: a number, or `number/variable` of transformWithState. `with_file`
-    has a function `state(key, value)` that gives the new key and value. `trust` unpickles a state
+    `operator` gets the state: a number, or `number/variable` of transformWithState. `with_file` has
+    a function `state(key, value)` that returns the new key and value. `trust` unpickles a state
     that is not plain data, which runs code of whoever wrote it.
     """
     require_spark_extra()

@@ -1,4 +1,4 @@
-"""`inspect`: what a checkpoint is and where its stream stands."""
+"""Provides `inspect`: what a checkpoint is, and its stream's position."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of e
     from floodmark.checkpoint.places.flow import Flow
     from floodmark.checkpoint.views.inspection import Inspection
 
-# Of `inspect` on an object store, whatever the number of operators and files.
+# The limit for `inspect` on an object store, whatever the number of operators and files.
 _MOST_REQUESTS = 8
 
 
@@ -29,7 +29,7 @@ def inspect(
     conf: Mapping[str, Any] | str | Iterable[str] = (),
     master: str | None = None,
 ) -> Inspection:
-    """What a checkpoint is and where its stream stands; reads the newest entries only.
+    """Return what a checkpoint is and its stream's position; this reads only the newest entries.
 
     `source_kinds` names sources whose offsets look like another kind's: `{"0": "eventhubs"}`.
     `trust` asks Spark, started with `conf`, which file of a DStreams folder it can take; that
@@ -42,7 +42,7 @@ def inspect(
 
 
 def missing_state(found: Checkpoint, storage: Storage | None = None) -> tuple[str, ...]:
-    """What the next start needs of the state and does not find: by names, and by the notes."""
+    """Return state that the next start needs but that is missing, by names and notes."""
     from floodmark.checkpoint import state_chain
 
     noted = any(file.path.startswith(f"{NOTES}/") for file in found.files)
@@ -51,7 +51,7 @@ def missing_state(found: Checkpoint, storage: Storage | None = None) -> tuple[st
     from floodmark.diagnosis.gather import noted_starts
     from floodmark.rules.checkpoint.state_gone import check
 
-    # The last one counts; the one before it, where the last cannot be read.
+    # The last entry counts; the one before it, if the last cannot be read.
     evidence = noted_starts(open_files(found.path, storage), found, newest=2)
     return tuple(finding.what for finding in check(evidence))
 
@@ -64,9 +64,9 @@ def look(
     conf: Mapping[str, Any] | str | Iterable[str] = (),
     master: str | None = None,
 ) -> Checkpoint:
-    """A checkpoint with its newest entries: enough for most questions, at a fixed cost.
+    """Load a checkpoint with its newest entries: enough for most questions, at a fixed cost.
 
-    On an object store that is at most 8 requests; what was left out for it is in `not_read`.
+    On an object store this makes at most 8 requests; `not_read` names what was left out for that.
     `source_kinds` names sources whose offsets look like another kind's: `{"0": "eventhubs"}`.
     `trust`, `conf` and `master` are as for `inspect`.
     """
@@ -81,7 +81,7 @@ def look(
 
 
 def loaded(files: Files, most_requests: int | None = None) -> Checkpoint:
-    """A checkpoint with its newest entries; that of a flow may be empty."""
+    """Load a checkpoint with its newest entries; a flow's checkpoint may be empty."""
     try:
         return load(files, most_requests=most_requests)
     except NotACheckpoint:
@@ -93,7 +93,7 @@ def loaded(files: Files, most_requests: int | None = None) -> Checkpoint:
 def settings_to_ask(
     trust: bool, conf: Mapping[str, Any] | str | Iterable[str], master: str | None
 ) -> dict[str, str]:
-    """Spark is started for `trust` alone: settings without it would do nothing."""
+    """Return Spark's settings; refuse them without `trust`, as they would have no effect."""
     if not conf and master is None:
         return {}
     from floodmark.api.arguments import parse_settings, settings_of
@@ -101,7 +101,7 @@ def settings_to_ask(
     settings = parse_settings(settings_of(conf, master), "--conf")
     if settings and not trust:
         raise WrongUse(
-            "--conf and --master are of the Spark that --trust asks",
+            "--conf and --master are for the Spark that --trust asks",
             "Without --trust nothing starts Spark.",
             "Leave them out, or give --trust if you trust whoever wrote the folder.",
         )
@@ -109,12 +109,12 @@ def settings_to_ask(
 
 
 def _is_empty_flow(files: Files) -> bool:
-    """Of a declarative pipeline that was refreshed: its flow begins here, with nothing."""
+    """Whether this is the empty checkpoint of a refreshed pipeline's flow, which begins here."""
     return not files.list().files and flow(files.root) is not None
 
 
 def flow(path: str, storage: Storage | None = None) -> Flow | None:
-    """The flow of a declarative pipeline whose checkpoint this is; None for every other one."""
+    """Return the pipeline's flow with this checkpoint; None for other checkpoints."""
     if FLOW_CHECKPOINTS not in os.path.abspath(path):  # noqa: PTH100
         return None
     from floodmark.api.pipelines import flow_of

@@ -1,4 +1,4 @@
-"""The verbs that carry state to other code: `migrate`, and `bootstrap` from a table."""
+"""Provides the verbs that carry state to other code: `migrate`, and `bootstrap` from a table."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def migrate(
     start: Iterable[str] = (),
     carrying: Carrying | None = None,
 ) -> Change:
-    """A checkpoint for the code of `app`, with the state of `path` in it.
+    """Make a checkpoint for the code of `app`, with the state of `path`.
 
-    `with_file` is a MIGRATION.py; `from_app` the old code, where two aggregates could be
-    meant and the checkpoint has no note of its last start; `old_ref` the revision of git that
-    has the old code at the path of `app`. `partitions`, `provider` and `state_format` change how
-    the state is kept, in the same pass. `start` says SOURCE=WHERE for sources that are new.
+    `with_file` is a MIGRATION.py. `from_app` is the old code, for aggregates that cannot be matched
+    without it and a checkpoint without a note; `old_ref` is the git revision that has the old code
+    at the path of `app`. `partitions`, `provider` and `state_format` also change how the state is
+    stored. `start` has SOURCE=WHERE for new sources.
     """
     require_spark_extra()
     from floodmark.changes.apply import begin_new_place, plan_new_place
@@ -104,7 +104,7 @@ def migrate(
         def make(origin: Origin) -> Plan:
             return made.plan(origin, stack)
 
-        # The rewriter is known when the plan is: by then there is a session.
+        # The rewriter is known only after the plan, when there is a session.
         how = replace(how, rewriter=made)
         change = begin_new_place(plan_new_place(path, new, make, how), how)
         return kept(change, how, out)
@@ -123,7 +123,7 @@ def skeleton(
     script_limit: float | None = None,
     storage: Storage | None = None,
 ) -> str:
-    """The text of a MIGRATION.py to begin with: both schemas filled in."""
+    """Return the text of a MIGRATION.py to begin with, with both schemas."""
     require_spark_extra()
     from floodmark.changes.carry.origin import open_origin
     from floodmark.changes.matching.skeleton import render_skeleton
@@ -166,10 +166,10 @@ def bootstrap(
     out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
-    """A new checkpoint for the code of `app`, with state from a table or a file.
+    """Make a new checkpoint for the code of `app`, with state from a table or a file.
 
-    `state` is a table, or a file of Parquet, JSON or CSV; for several operators a mapping of
-    `operator` or `operator/store` to one each.
+    `state` is a table, or a file of Parquet, JSON or CSV; for several operators it is a mapping
+    from `operator` or `operator/store` to a table or file.
     """
     require_spark_extra()
     from floodmark.changes.apply import begin_new_place
@@ -195,7 +195,7 @@ def bootstrap(
 
 
 def require_free(new: str, carrying: Carrying) -> None:
-    """Said before Spark starts; where a change was begun, only its plan can tell."""
+    """Refuse a used location before Spark starts; only a begun change's plan can decide more."""
     from floodmark.changes import journal
     from floodmark.changes.execute import refuse_not_empty
     from floodmark.changes.named_places import absolute
@@ -215,9 +215,9 @@ def _told(rename: Iterable[str], default: Iterable[str]) -> ColumnOptions:
 
 
 def _settings(conf: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """What a checkpoint pins, and what is the session's own."""
+    """Split settings into those that a checkpoint pins and those of the session."""
     given = _pairs("--conf", conf)
-    # A pin is written into the log for good: only what Spark knows, and no secret.
+    # A pin stays in the log: accept only settings that Spark knows, and no secrets.
     pins = {
         key: value
         for key, value in given.items()
@@ -231,13 +231,13 @@ def _pairs(option: str, pairs: Iterable[str]) -> dict[str, str]:
     for pair in pairs:
         name, equals, value = str(pair).partition("=")
         if not name or not equals:
-            raise WrongUse(f"{option}: no NAME=VALUE", do=f"Write it as {option} NAME=VALUE.")
+            raise WrongUse(f"{option}: not NAME=VALUE", do=f"Write it as {option} NAME=VALUE.")
         found[name] = value
     return found
 
 
 def _value(text: str) -> Any:
-    """As JSON has it; what is no JSON is text."""
+    """Return a value as JSON data; other text stays text."""
     import json
 
     try:
@@ -249,7 +249,7 @@ def _value(text: str) -> Any:
 def _accepted(names: Iterable[str]) -> frozenset[str]:
     from floodmark.changes.matching.operators import ACCEPTED as OF_STATE
     from floodmark.rules.registry import rules_of
-    from floodmark.rules.restarts.source_changes import DROPPED_SOURCE
+    from floodmark.rules.restarts.source_moves import DROPPED_SOURCE
     from floodmark.statestore.rewrite.spread import BY_ALL_KEYS
 
     rules = {one.rule.name for one in rules_of("compatibility")}
@@ -258,7 +258,7 @@ def _accepted(names: Iterable[str]) -> frozenset[str]:
         if name not in known and name not in rules:
             raise WrongUse(
                 f"--accept {name}: unknown name",
-                f"There are {', '.join(known)}, and the rules of `floodmark check`.",
-                "Name one of them, as the refusal does.",
+                f"The names are {', '.join(known)}, and the rules of `floodmark check`.",
+                "Use the name from the refusal.",
             )
     return frozenset(names)

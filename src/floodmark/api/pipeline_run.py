@@ -1,4 +1,4 @@
-"""`run` of a `spark-pipeline.yml`: looks at every flow, then starts the pipeline's own runner."""
+"""Provides `run` of a `spark-pipeline.yml`: checks every flow, then starts the own runner."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def run_pipeline(
     stdout_to_stderr: bool,
     say: Callable[[str], object],
 ) -> int:
-    """The runner's exit status; refused before it starts where a flow would go wrong."""
+    """Return the runner's exit status; refuse before the start if a flow would go wrong."""
     from floodmark.engine.pipelines.declarative import split_spec
     from floodmark.engine.pipelines.flow_looks import leave_notes, look_at_flows
-    from floodmark.engine.pipelines.runner import run_spark_pipelines
+    from floodmark.engine.pipelines.spark_pipelines import run_spark_pipelines
     from floodmark.engine.start.before_start import allowed_rules, refuse
 
     spec, named = split_spec(application)
@@ -55,7 +55,7 @@ def run_pipeline(
 
 
 def _current(spec: str) -> dict[str, WritableFiles]:
-    """The folders that the runner goes on from, those without a batch among them."""
+    """Return the folders that the runner continues from, including those without a batch."""
     try:
         found = flows(spec).flows
     except NotACheckpoint:
@@ -69,7 +69,7 @@ def _current(spec: str) -> dict[str, WritableFiles]:
 
 
 def _examined(path: str, files: WritableFiles) -> list[Finding]:
-    """The doctor's look."""
+    """Return the doctor's findings."""
     from floodmark.diagnosis.gather import gather
 
     if not files.level().folders:
@@ -81,7 +81,7 @@ def _examined(path: str, files: WritableFiles) -> list[Finding]:
 
 
 def _begins_anew(arguments: Sequence[str]) -> bool:
-    """Every flow begins in a folder of its own: no code has to fit an old one."""
+    """Whether every flow begins in a new folder, so that no code has to fit an old one."""
     return "--full-refresh-all" in arguments
 
 
@@ -94,8 +94,8 @@ def _sentences(
 ) -> list[str]:
     said = [f"{len(current)} {'flow has' if len(current) == 1 else 'flows have'} a checkpoint"]
     said += [
-        f"{path}: no flow of the definitions has this checkpoint. A flow that was renamed begins "
-        "anew, and leaves it behind."
+        f"{path}: no flow of the definitions has this checkpoint. A renamed flow begins "
+        "in a new folder, and leaves this one behind."
         for path in orphans
     ]
     said += [f"not compared with its checkpoint: {one}" for one in unread]

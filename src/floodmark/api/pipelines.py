@@ -1,4 +1,4 @@
-"""Declarative pipelines: which flow a checkpoint belongs to, and what flows there are."""
+"""Finds which flow of a declarative pipeline a checkpoint belongs to, and lists flows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from floodmark.checkpoint.places.flow import (
 from floodmark.checkpoint.text import shorten
 from floodmark.checkpoint.views.inspection import ScanEntry
 from floodmark.errors import MalformedFile, NotACheckpoint
-from floodmark.screen import fields_text
+from floodmark.screen import fields_html, fields_text
 from floodmark.storage.files import Files, local_path, open_files
 
 if TYPE_CHECKING:
@@ -32,17 +32,18 @@ class PipelineFlows:
     """A declarative pipeline's flows, with all of their checkpoints."""
 
     pipeline: str
-    """Its name in the specification, or the storage's folder where that is all there is."""
+    """The pipeline's name in the specification, else the name of the storage's folder."""
     storage: str
     """The storage root that holds the checkpoints."""
     flows: tuple[ScanEntry, ...]
     """Every checkpoint of every flow."""
 
     __repr__ = fields_text
+    _repr_html_ = fields_html
 
 
 def flow_of(path: str, storage: Storage | None = None, pipeline: str | None = None) -> Flow | None:
-    """The flow whose checkpoint this is; None for every other checkpoint."""
+    """Return the flow with this checkpoint; None for every other checkpoint."""
     place = flow_place(_whole(path))
     if place is None:
         return None
@@ -52,7 +53,7 @@ def flow_of(path: str, storage: Storage | None = None, pipeline: str | None = No
 
 
 def next_checkpoint(path: str, storage: Storage | None = None) -> str | None:
-    """The folder that the pipeline takes up next, if it is there: one number higher."""
+    """Return the existing folder with the next number, from which the pipeline will continue."""
     place = flow_place(_whole(path))
     if place is None:
         return None
@@ -60,7 +61,7 @@ def next_checkpoint(path: str, storage: Storage | None = None) -> str | None:
 
 
 def applied_beside(plan: Plan, files: Files, how: Carrying) -> Change:
-    """A change in place; of a flow's checkpoint it is made in the number that comes next."""
+    """Execute a change in place; for a flow's checkpoint, make it in the next number."""
     from floodmark.changes.apply import apply_if_asked, begin_new_place
     from floodmark.changes.planners.next_number import can_be_beside, plan_beside
 
@@ -71,7 +72,7 @@ def applied_beside(plan: Plan, files: Files, how: Carrying) -> Change:
 
 
 def storage_of(path: str) -> tuple[str, str | None]:
-    """(the storage's root, the pipeline's name) of a specification; else the path itself."""
+    """Return (storage root, pipeline name) of a specification; else the path itself."""
     from floodmark.storage.pipeline_spec import is_pipeline_spec, read_pipeline_spec
 
     if not is_pipeline_spec(str(path)):
@@ -81,7 +82,8 @@ def storage_of(path: str) -> tuple[str, str | None]:
     if local is not None and not os.path.isabs(local):  # noqa: PTH117
         raise MalformedFile(
             f"{path}: the storage {shorten(spec.storage)} is relative",
-            "Nothing says from which folder on, and Spark's runner takes none but absolute ones.",
+            "It does not say relative to which folder, and Spark's runner accepts only absolute "
+            "paths.",
             f"Write it with its scheme: storage: file://{os.path.abspath(local)}",  # noqa: PTH100
         )
     return spec.storage, spec.name
@@ -93,7 +95,7 @@ def has_flows(path: str, storage: Storage | None = None) -> bool:
 
 
 def flows(path: str, storage: Storage | None = None) -> PipelineFlows:
-    """What a storage root or a `spark-pipeline.yml` holds: tables, flows, and their checkpoints."""
+    """List the tables, flows and checkpoints of a storage root or a `spark-pipeline.yml`."""
     from floodmark.api.reading import scan
 
     root, name = storage_of(path)
@@ -101,7 +103,7 @@ def flows(path: str, storage: Storage | None = None) -> PipelineFlows:
     if FLOW_CHECKPOINTS not in files.level().folders:
         raise NotACheckpoint(
             f"{root} holds no checkpoints of a pipeline",
-            f"There is no folder {FLOW_CHECKPOINTS} in it: no flow that streams has run yet.",
+            f"It has no folder {FLOW_CHECKPOINTS}: no streaming flow has run yet.",
             "Give the storage that the pipeline's specification names.",
         )
     found = [one for one in scan(str(path), storage) if one.flow is not None]
@@ -114,7 +116,7 @@ def with_flow(entry: ScanEntry, storage: Storage | None, name: str | None) -> Sc
     found = flow_of(entry.path, storage, name)
     if found is None:
         return entry
-    if found.status is FlowStatus.EMPTY:  # no fault: the flow begins in it
+    if found.status is FlowStatus.EMPTY:  # this is no fault: the flow begins in it
         entry = replace(entry, kind=Kind.STRUCTURED_STREAMING, findings=())
     return replace(entry, flow=found)
 

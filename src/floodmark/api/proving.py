@@ -1,4 +1,4 @@
-"""The verbs that show what code computes, on forks: checkpoint and sink stay as they are."""
+"""Provides the verbs that show what code computes, on forks; checkpoint and sink do not change."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ def replay(
     stdout_to_stderr: bool = False,
     say: Callable[[str], Any] = lambda words: None,
 ) -> Replay:
-    """Runs a batch again on a fork, or the batches A to B: what it read, put out and changed.
+    """Run a batch again on a fork, or the batches A to B: what it read, wrote and changed.
 
-    It begins with the state before the batch and reads the offsets that it was planned with.
-    Without `app` the application that the last start noted is taken.
+    The replay begins with the state before the batch and reads the offsets with which it was
+    planned. Without `app` it uses the application in the note of the last start.
     """
     from floodmark.engine.proof.replay import ReplayOptions, replay_application
     from floodmark.engine.spark.session import log_to
 
     if (batch is None) == (batches is None):
         raise WrongUse(
-            "say which batch: --batch N, or --batches A..B",
+            "name the batch: --batch N, or --batches A..B",
             do=f"floodmark batches {shlex.quote(path)} lists them.",
         )
     require_spark_extra()
@@ -109,10 +109,10 @@ def compare(
     storage: Storage | None = None,
     say: Callable[[str], Any] = lambda words: None,
 ) -> CodeComparison:
-    """What old and new code put out for the same past batches, from the same state, row by row.
+    """Compare what old and new code write for the same past batches, from the same state.
 
-    The state is carried over for the new code where it has to be; `with_file` and `accept` are
-    those of `migrate`. Without `batches` the newest ten at most are compared.
+    Where needed, the state is first carried over for the new code; `with_file` and `accept` are
+    those of `migrate`. Without `batches`, at most the newest ten are compared.
     """
     from floodmark.api.migrating import migrate
     from floodmark.changes.apply import Carrying
@@ -163,7 +163,7 @@ def compare(
 def _opened(
     path: str, storage: Storage | None, batches: Iterable[int], every: bool = False
 ) -> tuple[Files, Checkpoint]:
-    """A checkpoint with its whole listing, and with the entries of these batches, or of all."""
+    """Load a checkpoint with its whole listing, and the entries of these batches, or of all."""
     from floodmark.storage.load import Entries, load_listed
 
     files = open_files(str(path), storage)

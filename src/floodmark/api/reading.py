@@ -1,4 +1,4 @@
-"""The verbs that read: each gives data, and changes nothing."""
+"""Provides the verbs that read: each returns data, and changes nothing."""
 
 from __future__ import annotations
 
@@ -40,14 +40,12 @@ def batches(
     storage: Storage | None = None,
     source_kinds: Mapping[str, str] | None = None,
 ) -> tuple[Batch, ...]:
-    """Every batch that is still logged, oldest first.
+    """List every batch that is still logged, oldest first.
 
     `source_kinds` names sources whose offsets look like another kind's: `{"0": "eventhubs"}`.
     """
     if last is not None and last < 1:
-        raise WrongUse(
-            f"--last {last}: at least one batch has to be asked for", do="Give 1 or more."
-        )
+        raise WrongUse(f"--last {last}: the number must be at least 1", do="Give 1 or more.")
     with _uncollected():
         found = load_logs(open_files(str(path), storage))
         if found.dstreams is not None:
@@ -58,7 +56,7 @@ def batches(
 
 
 def _readable(found: Checkpoint) -> DStreamsCheckpoint:
-    """What a DStreams folder holds, where Spark could recover from it."""
+    """Return the content of a DStreams folder, if Spark could recover from it."""
     assert found.dstreams is not None
     if found.dstreams.restart_file is None:
         first = next(iter(found.unreadable), None)
@@ -66,7 +64,7 @@ def _readable(found: Checkpoint) -> DStreamsCheckpoint:
             f"{found.path} is a DStreams checkpoint, and none of its files can be read",
             f"{first.path}: {first.reason}" if first else "",
             f"`floodmark inspect {shlex.quote(found.path)}"
-            "` shows what its names tell; `floodmark doctor` says "
+            "` shows what its names tell; `floodmark doctor CP` says "
             "what to do.",
         )
     return found.dstreams
@@ -74,7 +72,7 @@ def _readable(found: Checkpoint) -> DStreamsCheckpoint:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Tens of thousands of entries that all stay: looking for garbage among them finds none."""
+    """Switch off garbage collection while tens of thousands of entries are made that all stay."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -92,7 +90,7 @@ def offsets(
     source_kinds: Mapping[str, str] | None = None,
     source: str | None = None,
 ) -> Position:
-    """Where the stream stood after a batch: by default the last committed one.
+    """Return the stream's position after a batch, by default the last committed one.
 
     Its `starting_offsets` is what the source's starting option takes.
     """
@@ -112,7 +110,7 @@ def offsets(
         checkpoint = load(files)
         committed = checkpoint.committed_batch
         if committed is not None and committed not in checkpoint.offsets:
-            # Two or more batches are planned beyond it, or its entry is gone.
+            # Two or more batches are planned after it, or its entry is gone.
             checkpoint = load(files, batches=[committed])
     checkpoint = with_kinds(structured(checkpoint), source_kinds)
     found = position(checkpoint, choose_batch(checkpoint, batch, milliseconds(at)))
@@ -120,7 +118,7 @@ def offsets(
 
 
 def _starts(files: Files, found: Position) -> dict[str, bytes]:
-    """`sources/<id>/0` of each source, where it is there."""
+    """Return `sources/<id>/0` of each source, if it exists."""
     ids = [one.id for one in found.sources if is_name(one.id)]
     paths = {one: RelativePath(f"{SOURCES}/{one}/0") for one in ids}
     read = files.read_many(paths.values())
@@ -133,7 +131,7 @@ def files(
     source: str | None = None,
     storage: Storage | None = None,
 ) -> tuple[InputFile, ...]:
-    """Which input files each batch took."""
+    """Return which input files each batch took."""
     from floodmark.checkpoint.views.position import choose_batch, offsets_lost
     from floodmark.connectors.files.input_files import file_sources, input_files
     from floodmark.connectors.files.live import read_source_log
@@ -155,7 +153,7 @@ def files(
         raise MalformedFile(
             f"{path}/{newest} cannot be read, so its sources are not known",
             broken.reason,
-            "`floodmark doctor` says what to do about it.",
+            "`floodmark doctor CP` says what to do about it.",
         )
     if not chosen:
         kinds = ", ".join(f"{item.id} ({item.kind})" for item in checkpoint.sources)
@@ -164,9 +162,9 @@ def files(
             f"Its sources are: {kinds or 'not known yet'}.",
             "`floodmark offsets CP` shows what it has read.",
         )
-    checkpoint.refuse_not_given()  # its files would look like those of an earlier batch
+    checkpoint.refuse_not_given()  # else its files would look like those of an earlier batch
     if batch is not None:
-        choose_batch(checkpoint, batch, None)  # a batch that is not logged is said to be so
+        choose_batch(checkpoint, batch, None)  # this refuses a batch that is not logged
     seen = {
         name: read_source_log(place, checkpoint, name) for name in chosen if source in (None, name)
     }
@@ -181,7 +179,7 @@ def diff(
     storage: Storage | None = None,
     source_kinds: Mapping[str, str] | None = None,
 ) -> tuple[Difference, ...]:
-    """What differs between two checkpoints, or between two batches of one.
+    """Compare two checkpoints, or two batches of one checkpoint.
 
     `source_kinds` names sources whose offsets look like another kind's, in both of them.
     """
@@ -216,7 +214,7 @@ def diff_state(
     batches: tuple[int, int] | None = None,
     storage: Storage | None = None,
 ) -> tuple[StateDifference, ...]:
-    """What differs in the state, key by key; equal stores are left out."""
+    """Compare the state key by key; equal stores are left out."""
     require_state_extra()
     from floodmark.statestore.compare import Side, compare_state
 
@@ -232,7 +230,7 @@ def diff_state(
 
 
 def scan(roots: str | Iterable[str], storage: Storage | None = None) -> Iterator[ScanEntry]:
-    """Every checkpoint below the roots, as they are found; a root may be a pipeline's YAML."""
+    """Yield every checkpoint below the roots; a root may be a pipeline's YAML."""
     from floodmark.api.pipelines import storage_of, with_flow
     from floodmark.storage.listing.scan import scan as scan_below
 
@@ -241,13 +239,13 @@ def scan(roots: str | Iterable[str], storage: Storage | None = None) -> Iterator
         place = open_files(root, storage)
         level = place.level()
         if not level.folders and not level.files:
-            place.list()  # says what is wrong with the root, if it is not just empty
+            place.list()  # this reports a wrong root, if it is not only empty
         for entry in scan_below(place, _diagnosed):
             yield with_flow(entry, storage, pipeline)
 
 
 def _diagnosed(files: Files) -> ScanEntry:
-    """A checkpoint in short, with what the doctor sees at a glance."""
+    """Return a summary of a checkpoint, with the findings from its listing and newest entries."""
     from floodmark.checkpoint.views.inspection import scan_entry
     from floodmark.diagnosis.gather import glance
     from floodmark.rules.finding import is_bad
@@ -256,6 +254,6 @@ def _diagnosed(files: Files) -> ScanEntry:
     evidence = glance(files)
     checkpoint = evidence.checkpoint
     if not checkpoint.complete:
-        return scan_entry(checkpoint)  # most of its state was not listed: rules would miss it
+        return scan_entry(checkpoint)  # most of its state was not listed, so rules would miss it
     found = [item for item in examine(evidence) if is_bad([item])]
     return scan_entry(checkpoint, tuple(f"{i.code} {i.rule}: {i.what}" for i in found))

@@ -1,4 +1,4 @@
-"""The verbs that read state: rows, types and changes of what operators remember."""
+"""Provides the verbs that read state: rows, types and changes of what operators remember."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of e
     from floodmark.checkpoint.timeline import Batch
     from floodmark.statestore.diff import StateDiff
     from floodmark.statestore.dstreams import DStreamState, Parts
-    from floodmark.statestore.schemas import StoreSchema
+    from floodmark.statestore.schema import StoreSchema
     from floodmark.statestore.view import StateView
 
 
 @dataclass(frozen=True)
 class OpenCheckpoint(Checkpoint):
-    """A Checkpoint that knows its place, so that its state can be asked for."""
+    """A checkpoint that knows its location, so that it can read its state."""
 
     place: Files | None = field(default=None, repr=False, compare=False)
 
@@ -37,13 +37,13 @@ class OpenCheckpoint(Checkpoint):
         batch: int | None = None,
         schema: tuple[str, str] | None = None,
     ) -> StateView:
-        """What an operator remembers after a batch: by default the last committed one."""
+        """Return what an operator remembers after a batch, by default the last committed one."""
         assert self.place is not None
         return _open_state(self.place, self, operator, store, batch, schema)
 
     @property
     def batches(self) -> tuple[Batch, ...]:
-        """Every batch that is still logged, oldest first."""
+        """Return every batch that is still logged, oldest first."""
         from floodmark.checkpoint.timeline import timeline
         from floodmark.screen import Shown
 
@@ -51,7 +51,7 @@ class OpenCheckpoint(Checkpoint):
 
 
 def open(path: str, storage: Storage | None = None) -> OpenCheckpoint:
-    """A checkpoint with every batch that is still logged."""
+    """Open a checkpoint with every batch that is still logged."""
     place = open_files(str(path), storage)
     found = load(place, Entries.ALL)
     held = {each.name: getattr(found, each.name) for each in fields(found)}
@@ -69,11 +69,11 @@ def state(
     conf: Mapping[str, Any] | str | Iterable[str] = (),
     master: str | None = None,
 ) -> StateView | DStreamState:
-    """What an operator remembers after a batch; rows come when they are asked for.
+    """Return what an operator remembers after a batch; rows are read on demand.
 
-    Of DStreams, `operator` is a stream and `batch` the time of one whose state was saved.
-    `trust` unpickles what is not plain data, and reads records of Kryo through a Spark that is
-    started with `conf`: both run code of whoever wrote the checkpoint.
+    For DStreams, `operator` is a stream and `batch` the time of a saved state. `trust` unpickles
+    data that is not plain, and reads Kryo's records with a Spark that is started with `conf`: both
+    run code of whoever wrote the checkpoint.
     """
     settings = settings_to_ask(trust, conf, master)
     place = open_files(str(path), storage)
@@ -84,7 +84,7 @@ def state(
 
         if store is not None or schema is not None:
             raise WrongUse(
-                f"{path} is a DStreams checkpoint: its state has one store, and tells its types",
+                f"{path} is a DStreams checkpoint: its state has one store, and contains its types",
                 do="Leave --store, --key-schema and --value-schema out.",
             )
         return open_dstream_state(
@@ -107,9 +107,9 @@ read_state = state
 
 
 def schemas(path: str, storage: Storage | None = None) -> tuple[StoreSchema, ...]:
-    """The types of what each operator, store and state variable remembers."""
+    """Return the types of what each operator, store and state variable remembers."""
     from floodmark.screen import Shown
-    from floodmark.statestore.schemas import state_schemas
+    from floodmark.statestore.schema import state_schemas
 
     place = open_files(str(path), storage)
     return Shown(state_schemas(place, structured(load(place))))
@@ -124,7 +124,7 @@ def state_changes(
     limit: int = 100,
     storage: Storage | None = None,
 ) -> StateDiff:
-    """What changed in the state from the end of batch `first` to the end of batch `last`."""
+    """Return the changes of the state from the end of batch `first` to the end of batch `last`."""
     require_state_extra()
     from floodmark.statestore.diff import state_changes as changes
 

@@ -1,4 +1,4 @@
-"""The verbs that repair a checkpoint or make it smaller: `repair` and `compact`."""
+"""Provides the verbs that repair a checkpoint or make it smaller: `repair` and `compact`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from floodmark.api.arguments import Storage, carrying_of, kept, require_state_extra, several_of
-from floodmark.api.backups import open_backups
+from floodmark.api.repository import open_backups
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.changes.apply import Carrying, Change
@@ -33,9 +33,9 @@ def repair(
     out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
-    """The smallest safe repair for each of the doctor's findings that has one.
+    """Make the smallest safe repair for each of the doctor's findings that has one.
 
-    `table` is the Iceberg table that is read: it is asked, as by `doctor`.
+    `table` is the Iceberg table that the stream reads; it is asked, as by `doctor`.
     """
     from floodmark.api.pipelines import applied_beside
     from floodmark.changes import journal
@@ -45,13 +45,13 @@ def repair(
     from floodmark.changes.named_places import absolute
     from floodmark.changes.plan import seal
     from floodmark.changes.planners.repair import RepairOptions, mend, plan_repair
-    from floodmark.changes.repair.backups import Backup
+    from floodmark.changes.repair.from_backup import Backup
     from floodmark.changes.repair.sink import known_sink
     from floodmark.changes.repair.working_copy import WorkingCopy
     from floodmark.storage.files import open_files
-    from floodmark.storage.noted_places import opener
+    from floodmark.storage.last_start import latest_note
     from floodmark.storage.repository import snapshots
-    from floodmark.storage.start_notes import latest_note
+    from floodmark.storage.untrusted_places import opener
 
     if read_data:
         require_state_extra()
@@ -104,14 +104,14 @@ def compact(
     out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
-    """Fewer files: what neither a start nor going back to a kept batch needs is removed."""
+    """Remove files that neither a start nor going back to a kept batch needs."""
     from floodmark.changes.apply import apply_if_asked, open_sink
     from floodmark.changes.carry.origin import open_origin
     from floodmark.changes.named_places import absolute
     from floodmark.changes.plan import seal
     from floodmark.changes.planners.compact import plan_compact, retained
     from floodmark.storage.files import open_files
-    from floodmark.storage.start_notes import latest_note
+    from floodmark.storage.last_start import latest_note
 
     how = carrying_of(carrying, execute, wait, storage, accept=accept, watch=watch)
     location = absolute(path)

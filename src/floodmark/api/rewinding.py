@@ -1,4 +1,4 @@
-"""The verb that takes a checkpoint back to an earlier batch, time or offsets: `rewind`."""
+"""Provides `rewind`, which takes a checkpoint back to an earlier batch, time or offsets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rewind(
     out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
-    """The same checkpoint, back at the end of an earlier batch, at a time or at given offsets.
+    """Take the same checkpoint back to the end of an earlier batch, to a time or to given offsets.
 
     `source_kinds` names sources whose offsets look like another kind's: `{"0": "eventhubs"}`.
     """
@@ -77,7 +77,7 @@ def _plan(
     from floodmark.changes.sources.rewind_target import require_one_target, rewind_target
     from floodmark.redaction import shown_servers
     from floodmark.storage.files import open_files
-    from floodmark.storage.noted_places import opener
+    from floodmark.storage.untrusted_places import opener
 
     require_one_target(options)
     files = open_files(location, how.storage)

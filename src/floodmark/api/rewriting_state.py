@@ -1,4 +1,4 @@
-"""The verbs that write a stream in another form and change no row: `repartition`, `convert`."""
+"""Provides `repartition` and `convert`, which store a stream differently and change no row."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def repartition(
     out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
-    """A new checkpoint whose state is spread over another number of partitions."""
+    """Make a new checkpoint whose state is spread over another number of partitions."""
     require_state_extra()
     from floodmark.changes.apply import begin_new_place, plan_new_place
     from floodmark.changes.named_places import absolute
@@ -70,7 +70,7 @@ def convert(
     out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
-    """A new checkpoint whose state the other provider keeps, or whose sources have names.
+    """Make a new checkpoint with the other state provider, or with names for its sources.
 
     `state_format` 2 has unique ids. `name` gives every source a name, by its id:
     `{"0": "orders", "1": "payments"}`.
@@ -102,7 +102,7 @@ def _require_what(state_format: int | None, names: Mapping[str, str]) -> None:
     if state_format is not None:
         raise WrongUse(
             "--state-format: no --provider",
-            "The format is one of RocksDB's.",
+            "Only RocksDB has this format.",
             "Add --provider rocksdb.",
         )
     if not names:
@@ -125,11 +125,11 @@ def _carried(origin: Origin, new: str, provider: str | None, state_format: int |
 
 
 def _session(on_spark: bool, given: tuple[str, ...]) -> dict[str, str] | None:
-    """The settings of the Spark that rewrites; None where it is this process."""
+    """Return the settings of the Spark that rewrites; None where this process rewrites."""
     if given and not on_spark:
         raise WrongUse(
-            "--conf and --master are of the Spark that --on-spark uses",
-            "Without it this process writes the state.",
+            "--conf and --master are for the Spark that --on-spark uses",
+            "Without --on-spark this process writes the state.",
             "Add --on-spark, or leave them out.",
         )
     return parse_settings(given, "--conf") if on_spark else None
@@ -137,12 +137,12 @@ def _session(on_spark: bool, given: tuple[str, ...]) -> dict[str, str] | None:
 
 @contextmanager
 def _rewriting(session: dict[str, str] | None, carrying: Carrying) -> Iterator[Carrying]:
-    """In this process, or by the executors of a session: this process' own, or a new one."""
+    """Yield options for this process, or for the executors of its session or of a new one."""
     if session is None or not carrying.execute:
         yield carrying
         return
     from floodmark.engine.spark.session import some_session
-    from floodmark.engine.state.rewriting import SparkRewriter
+    from floodmark.engine.state.spark_rewriter import SparkRewriter
 
     with some_session(conf=session) as spark:
         yield replace(carrying, rewriter=SparkRewriter(spark=spark, storage=carrying.storage))

@@ -1,4 +1,4 @@
-"""The verbs that run something: `run`, `bisect` (which record a batch fails at) and `demo`."""
+"""Provides the verbs that run something: `run`, `bisect` (find a failing record) and `demo`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from floodmark.errors import StoppedMidway, WrongUse
 from floodmark.visible import visible
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
-    from floodmark.engine.code.bisect import BisectReport as BisectReport
+    from floodmark.engine.bisect.bisect import BisectReport as BisectReport
     from floodmark.engine.demo.story import Story as Story
     from floodmark.engine.demo.story import StoryBatch as StoryBatch
     from floodmark.engine.run.listeners import Listener
@@ -53,34 +53,35 @@ def run(
     old_code: bool = False,
     trust: bool = False,
 ) -> RunReport:
-    """Runs a script, or the pipelines or DStreams of `APP.py[:NAME]`, until they end.
+    """Run a script, or the pipelines or DStreams of `APP.py[:NAME]`, until they end.
 
-    Of DStreams: `fresh_with_state` begins a new context with this code and the old state, which
-    goes through the function of `with_file`, a file; `old_code` recovers code that has changed
+    For DStreams: `fresh_with_state` begins a new context with this code and the old state, which
+    goes through the function in the file `with_file`; `old_code` recovers code that has changed
     since; `trust` unpickles a state that is not plain data, which runs code of its writer.
 
-    It uses the Spark session of this process or starts one. `restart` is never or on-failure; a
-    run whose JVM has died needs a new process: only the command starts that.
-    `outline` is a file that is kept up to date with the outline of the checkpoint.
-    `async_progress` is how often Spark writes the logs, beside the batches ("1s"): quicker, and
-    exactly-once is given up.
-    `bisecting` is the command that a failure proposes for the record that is to blame.
+    The run uses the Spark session of this process or starts one. `restart` is never or on-failure;
+    a run whose JVM has died needs a new process: only the command starts that. `outline` is a file
+    that is kept up to date with the outline of the checkpoint. `async_progress` is the interval at
+    which Spark writes the logs, beside the batches ("1s"): this is faster, but gives up exactly-
+    once. `bisecting` is the command that a failure proposes for finding the record.
     """
-    from floodmark.connectors.kafka.group import check_name
+    from floodmark.connectors.kafka.consumer_group import check_name
     from floodmark.engine.app.script_run import ScriptExit, run_script_application
-    from floodmark.engine.app.source import read_source
+    from floodmark.engine.app.script_text import read_source
     from floodmark.engine.dstreams.application import is_dstream, load_dstream
-    from floodmark.engine.dstreams.runtime import DStreamOptions, run_dstream
+    from floodmark.engine.dstreams.context_recovery import DStreamOptions
+    from floodmark.engine.dstreams.runtime import run_dstream
     from floodmark.engine.pipelines.application import application_file, load_application
     from floodmark.engine.pipelines.declarative import split_spec
     from floodmark.engine.pipelines.start_positions import Start, read_start
-    from floodmark.engine.run.checkpoint_times import CheckpointTimes
-    from floodmark.engine.run.group import GroupListener
+    from floodmark.engine.run.listeners.checkpoint_times import CheckpointTimes
+    from floodmark.engine.run.listeners.consumer_group import GroupListener
+    from floodmark.engine.run.listeners.outline_listener import OutlineListener
     from floodmark.engine.run.new_process import take_carried
-    from floodmark.engine.run.outlining import OutlineListener
+    from floodmark.engine.run.options import RunOptions
     from floodmark.engine.run.output import unbreakable_output
-    from floodmark.engine.run.restarting import RestartPolicy
-    from floodmark.engine.run.runtime import RunOptions, run_application
+    from floodmark.engine.run.restart_policy import RestartPolicy
+    from floodmark.engine.run.runtime import run_application
     from floodmark.engine.run.stream import RunReport
     from floodmark.engine.run.triggers import milliseconds, trigger_of
     from floodmark.engine.spark.session import for_own_sessions
@@ -163,10 +164,10 @@ def run(
 def _answering(
     closing: contextlib.ExitStack, health: tuple[str, int | None], metrics: tuple[str, int | None]
 ) -> Iterator[Listener]:
-    """Who answers probes and Prometheus, at hosts and ports, until the run ends."""
-    from floodmark.engine.run.answering import answering
-    from floodmark.engine.run.health import Health
-    from floodmark.engine.run.metrics import RunMetrics
+    """Serve probes and Prometheus, at hosts and ports, until the run ends."""
+    from floodmark.engine.run.listeners.answering import answering
+    from floodmark.engine.run.listeners.health import Health
+    from floodmark.engine.run.listeners.metrics import RunMetrics
 
     host, port = health
     if port is not None:
@@ -205,9 +206,9 @@ def _pipeline_status(
 
 
 def run_as_command(command: list[str], application: str, **options: Any) -> RunReport | int:
-    """As `run`, for a run that is this process; a script's own exit status is the result.
+    """Run as `run` does, for a run that is this process; return a script's own exit status.
 
-    Where the JVM has died and is to start again, the process becomes the command once more.
+    If the JVM has died and should start again, the command replaces this process.
     """
     from floodmark.engine.app.script_run import ScriptExit
     from floodmark.engine.run.new_process import NewJvmNeeded, start_anew
@@ -223,7 +224,7 @@ def run_as_command(command: list[str], application: str, **options: Any) -> RunR
 
 
 def demo(folder: str | Path = "data/demo", tell: Callable[[str], Any] = print) -> Story:
-    """Kills a stream in the middle of a batch, starts it again, and compares with a batch query."""
+    """Kill a stream in the middle of a batch, restart it, and compare it with a batch query."""
     from floodmark.engine.demo.story import tell_story
     from floodmark.engine.spark.java import require_java
     from floodmark.engine.spark.session import spark_version
@@ -246,12 +247,12 @@ def bisect(
     conf: Mapping[str, Any] | str | Iterable[str] = (),
     say: Callable[[str], Any] = lambda words: None,
 ) -> BisectReport:
-    """Names the record that the batch in flight fails at, by trials on a fork; runs nothing else.
+    """Find the record at which the batch in flight fails, by trials on a fork; run nothing else.
 
-    With `sink` the trials call the foreachBatch function as well. `say` is told of each trial.
+    With `sink` the trials also call the foreachBatch function. `say` gets a line about the trials.
     """
-    from floodmark.engine.app.source import read_source
-    from floodmark.engine.code.bisect import bisect_application
+    from floodmark.engine.app.script_text import read_source
+    from floodmark.engine.bisect.bisect import bisect_application
     from floodmark.engine.pipelines.application import application_file, load_application
     from floodmark.engine.spark.session import for_own_sessions
 
@@ -260,7 +261,7 @@ def bisect(
     log = _log_file(spark_log, source.stem, None)
     with (
         _kept_if_it_tells(log, spark_log is None),
-        contextlib.redirect_stdout(sys.stderr),  # what the application prints
+        contextlib.redirect_stdout(sys.stderr),  # for the application's own output
     ):
         script = script_options(arguments, query, py_files, script_limit)
         if not read_source(source).declares_pipelines():
@@ -273,7 +274,7 @@ def bisect(
 
 
 def _refuse_options_of_queries(**given: object) -> None:
-    """A pipeline's runner starts its queries itself."""
+    """Refuse options of queries, as a pipeline's runner starts its queries itself."""
     named = [
         f"--{name.replace('_', '-')}"
         for name, value in given.items()
@@ -282,7 +283,7 @@ def _refuse_options_of_queries(**given: object) -> None:
     if named:
         raise WrongUse(
             f"{', '.join(named)}: not for a declarative pipeline",
-            "Its own runner starts the queries, and knows no such option.",
+            "Its own runner starts the queries, and does not have this option.",
             "Leave it out; options of the runner go after two dashes: -- --refresh TABLE",
         )
 
@@ -297,7 +298,7 @@ def _log_file(chosen: str | None, name: str, carried: str | None) -> Path | None
 
 @contextlib.contextmanager
 def _kept_if_it_tells(log: Path | None, is_ours: bool) -> Iterator[None]:
-    """Spark's log stays where a run began and failed, or where the user has named it."""
+    """Keep Spark's log where a run began and failed, or where the user has named it."""
     try:
         yield
     except StoppedMidway:

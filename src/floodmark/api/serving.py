@@ -1,19 +1,17 @@
-"""The verb `serve`: a page and JSON about every checkpoint below some roots. Read-only."""
+"""Provides `serve`: a page and JSON about every checkpoint below some roots. Read-only."""
 
 from __future__ import annotations
 
 import os
 import shlex
-import signal
 import socket
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
-from threading import Event, Thread, current_thread, main_thread
-from typing import TYPE_CHECKING, Any
+from threading import Event
+from typing import TYPE_CHECKING
 
 from floodmark.api.arguments import Storage, several_of
 from floodmark.errors import CannotRead, NoAnswer, Refused, WrongUse
@@ -22,7 +20,7 @@ from floodmark.storage.files import Files, local_path, open_files
 if TYPE_CHECKING:
     from floodmark.changes.apply import Change
     from floodmark.connectors.behind import Lag
-    from floodmark.web.answers import PlanAnswer
+    from floodmark.web.json_types import PlanAnswer
 
 _Ask = Callable[..., "Lag"]
 DEFAULT_PORT = 8460
@@ -33,12 +31,12 @@ _ROOT_SECONDS = 10.0
 _PLAN_LINES = 400
 _LAG_SECONDS = 5.0
 LAG_EVERY = 20.0
-"""Seconds between two questions to the sources of a stream."""
+"""Seconds between two requests to the sources of a stream."""
 
 
 @dataclass(frozen=True)
 class Served:
-    """What `ready` is told once the server listens."""
+    """The information that `ready` gets when the server listens."""
 
     url: str
     roots: tuple[str, ...]
@@ -68,13 +66,13 @@ def serve(
     warn: Callable[[str], None] = lambda _: None,
     stop: Event | None = None,
 ) -> None:
-    """Serves a page and JSON about every checkpoint below the roots, until it is stopped.
+    """Serve a page and JSON about every checkpoint below the roots, until it is stopped.
 
-    It listens on this machine only; another `host` needs a `token_file`. Nothing is changed.
-    With `sources` it asks what the notes of starts name how far each stream is behind; with
-    `bootstrap_servers` it asks Kafka there, and with `commit_to_group` it writes each stream's
-    committed offsets into a consumer group of Kafka, whose name has `{name}` for the stream's.
-    `ready` is called when it listens; Ctrl-C stops it, or `stop` once it is set.
+    The server listens only on this machine; another `host` needs a `token_file`. It changes
+    nothing. With `sources` it asks the sources in the start notes how far each stream is behind;
+    with `bootstrap_servers` it asks Kafka there, and with `commit_to_group` it writes each stream's
+    committed offsets into a consumer group of Kafka, whose name contains `{name}` for the stream's.
+    `ready` is called when the server listens; Ctrl-C stops it, or `stop` when it is set.
     """
     require_web_extra()
     token = _token(host, token_file)
@@ -84,18 +82,19 @@ def serve(
         raise WrongUse("no root to serve", do="Name a folder: floodmark serve data/checkpoints")
 
     from floodmark.web.app import AppParts, make_app
+    from floodmark.web.fleet import Fleet
     from floodmark.web.guard import Keys
     from floodmark.web.history import History
+    from floodmark.web.http_server import answer, listening, url_of
     from floodmark.web.notify import Notifier
-    from floodmark.web.watch import Fleet
-    from floodmark.web.watched import WatchOptions
+    from floodmark.web.one_checkpoint import WatchOptions
 
     ask = _lag_asker(sources, bootstrap_servers, kafka_config, storage)
     if commit_to_group is not None:
         ask = _group_keeper(commit_to_group, bootstrap_servers, ask, [one.root for one in places])
     notifier = Notifier(notify, warn) if notify is not None else None
     kept_in = None if no_history else Path(history) if history else default_history()
-    with _listening(host, port) as listener:
+    with listening(host, port) as listener:
         kept = History(kept_in, int(keep_days * _DAY_MS))
         fleet = Fleet(
             places,
@@ -108,13 +107,13 @@ def serve(
         app = make_app(AppParts(fleet, Keys(token), names, _plan_maker(storage), _version()))
         fleet.start()
         try:
-            _run(
+            answer(
                 app,
                 listener,
                 stop,
                 lambda: ready(
                     Served(
-                        _url(host, listener.getsockname()[1]),
+                        url_of(host, listener.getsockname()[1]),
                         tuple(place.root for place in places),
                         None if kept_in is None else str(kept_in),
                         token is not None,
@@ -129,7 +128,7 @@ def _check_times(interval: float, patience: float, keep_days: float) -> None:
     if not interval >= 0.5:
         raise WrongUse(f"--interval {interval:g}: too short", do="Give 0.5 seconds or more.")
     if not patience > 0:
-        raise WrongUse(f"--patience {patience:g}: no time to answer in", do="Give 1 or more.")
+        raise WrongUse(f"--patience {patience:g}: too short for an answer", do="Give 1 or more.")
     if not keep_days > 0:
         raise WrongUse(f"--keep-days {keep_days:g}: nothing would be kept", do="Give 1 or more.")
     for name, value, most, unit in (
@@ -148,13 +147,13 @@ def require_web_extra() -> None:
     if missing:
         raise WrongUse(
             f"serve needs {', '.join(missing)}",
-            "They are heavy, so the base install leaves them out.",
+            "These packages are heavy, so the base install leaves them out.",
             'Install them with: pip install "floodmark[web]"',
         )
 
 
 def default_history() -> Path:
-    """Where programs of this user keep what they remember."""
+    """Return the folder where programs of this user keep their data."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(state) / "floodmark" / "serve.sqlite"
 
@@ -169,7 +168,7 @@ def _token(host: str, token_file: str | None) -> str | None:
     if token_file is None:
         if not is_loopback(host):
             raise WrongUse(
-                f"--host {host}: others could read these pages, and no token is asked for",
+                f"--host {host}: anyone on the network could read these pages without a token",
                 "Checkpoints name topics, tables and folders.",
                 "Add --token-file FILE with a long random text in FILE: "
                 "`python3 -c 'import secrets; print(secrets.token_urlsafe(32))' > FILE`",
@@ -183,8 +182,8 @@ def _token(host: str, token_file: str | None) -> str | None:
         raise CannotRead(f"--token-file {token_file}: {words}", do="Check the path.") from None
     if len(token) < _SHORTEST_TOKEN or any(character.isspace() for character in token):
         raise WrongUse(
-            f"--token-file {token_file}: the token is too short, or holds a space",
-            f"It has to have {_SHORTEST_TOKEN} characters at least, on one line.",
+            f"--token-file {token_file}: the token is too short, or contains a space",
+            f"It needs at least {_SHORTEST_TOKEN} characters, on one line.",
             "Write a longer one: openssl rand -hex 32 > FILE",
         )
     from floodmark.secret_text import remember
@@ -209,7 +208,7 @@ def _own_names(host: str) -> tuple[str, ...]:
 
 
 def _open_root(root: str, storage: Storage | None, warn: Callable[[str], None]) -> Files:
-    """A root that is not there is said at once; one that is slow is not waited for."""
+    """Open a root; report a missing one at once, and do not wait for a slow one."""
     from concurrent.futures import ThreadPoolExecutor
     from concurrent.futures import TimeoutError as TookTooLong
 
@@ -220,7 +219,7 @@ def _open_root(root: str, storage: Storage | None, warn: Callable[[str], None]) 
     def look() -> None:
         level = place.level()
         if not level.folders and not level.files:
-            place.list(most=1)  # says what is wrong with the root, if it is not just empty
+            place.list(most=1)  # this reports a wrong root, if it is not only empty
 
     pool = ThreadPoolExecutor(1)
     try:
@@ -232,96 +231,11 @@ def _open_root(root: str, storage: Storage | None, warn: Callable[[str], None]) 
     return place
 
 
-class _Listener:
-    """A bound socket, closed at the end."""
-
-    def __init__(self, found: socket.socket) -> None:
-        self.found = found
-
-    def __enter__(self) -> socket.socket:
-        return self.found
-
-    def __exit__(self, *_: object) -> None:
-        self.found.close()
-
-
-def _listening(host: str, port: int) -> _Listener:
-    if not 0 <= port <= 65_535:
-        raise WrongUse(f"--port {port}: there is no such port", do="Give 1 to 65535.")
-    name = host.strip("[]")
-    family = socket.AF_INET6 if ":" in name else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((name, port))
-        found.listen(128)
-    except (OSError, UnicodeError) as error:
-        found.close()
-        words = getattr(error, "strerror", None) or str(error)
-        raise WrongUse(
-            f"{host}:{port}: {words}",
-            "Another program listens there, or the address is not this machine's.",
-            "Choose another port: --port 0 takes one that is free.",
-        ) from None
-    return _Listener(found)
-
-
-def _url(host: str, port: int) -> str:
-    name = host.strip("[]")
-    return f"http://[{name}]:{port}/" if ":" in name else f"http://{name}:{port}/"
-
-
-def _run(app: Any, listener: socket.socket, stop: Event | None, ready: Callable[[], None]) -> None:
-    import uvicorn
-
-    config = uvicorn.Config(
-        app,
-        log_level="critical",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=2,
-        timeout_keep_alive=15,
-        limit_concurrency=200,
-        lifespan="off",
-    )
-    server = uvicorn.Server(config)
-    # Its own handlers raise the signal again once it has shut down: a stop that was asked for
-    # would end as a failure, and before the history is closed.
-    server.capture_signals = lambda: _signals_stop(server)  # type: ignore[method-assign]
-    if stop is not None:
-
-        def end() -> None:
-            stop.wait()
-            server.should_exit = True
-
-        Thread(target=end, name="floodmark-stop", daemon=True).start()
-    ready()
-    server.run(sockets=[listener])
-
-
-@contextmanager
-def _signals_stop(server: Any) -> Iterator[None]:
-    """Ctrl-C and SIGTERM let the server end by itself; only a process's main thread gets them."""
-    if current_thread() is not main_thread():
-        yield
-        return
-
-    def end(*_: object) -> None:
-        server.should_exit = True
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def _plan_maker(storage: Storage | None) -> Callable[[str, str], PlanAnswer]:
-    """Plans as the verbs make them, which without `execute` change nothing."""
+    """Return a function that plans as the verbs do, which change nothing without `execute`."""
 
     def make(verb: str, path: str) -> PlanAnswer:
-        from floodmark.web.answers import PlanAnswer
+        from floodmark.web.json_types import PlanAnswer
 
         change, command = _planned(verb, path, storage)
         plan = change.plan
@@ -370,12 +284,12 @@ def _lag_asker(
     kafka_config: str | None,
     storage: Storage | None,
 ) -> _Ask | None:
-    """None where nobody is to be asked: a checkpoint alone must not make us call a stranger."""
+    """Return a function that asks for lag; None: a checkpoint alone must not choose a server."""
     if not sources and bootstrap_servers is None:
         if kafka_config is not None:
             raise WrongUse(
-                "--kafka-config: nothing is asked",
-                do="Say where Kafka is: --kafka HOST:PORT, or --sources.",
+                "--kafka-config: there is no Kafka to ask",
+                do="Name it: --kafka HOST:PORT, or --sources.",
             )
         return None
     from floodmark.api.lagging import client_settings, lag
@@ -399,7 +313,7 @@ def _lag_asker(
 def _group_keeper(
     pattern: str, bootstrap_servers: str | None, ask: _Ask | None, roots: list[str]
 ) -> _Ask:
-    """Commits with each question, which is far more often than a broker forgets."""
+    """Commit offsets with each question, which is much more often than a broker forgets."""
     from floodmark.fleet.card import name_of
 
     if ask is None or bootstrap_servers is None:

@@ -1,4 +1,4 @@
-"""The verbs that make a new checkpoint with the same state: `upgrade` and `copy`."""
+"""Provides `upgrade` and `copy`, which make a new checkpoint with the same state."""
 
 from __future__ import annotations
 
@@ -51,21 +51,21 @@ def upgrade(
     out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
-    """A new checkpoint that begins exactly after the last committed batch.
+    """Make a new checkpoint that begins exactly after the last committed batch.
 
     `settings` are values for the parameters of the pipeline in `app`; `arguments`, `query`,
     `py_files` and `script_limit` are for an `app` that is a script. `source_kinds` names sources
-    whose offsets look like another kind's, `{"0": "eventhubs"}`; the sources of `app` tell it, too.
+    whose offsets look like another kind's, `{"0": "eventhubs"}`; the sources of `app` also show it.
     """
     from floodmark.changes.apply import begin_new_place, plan_new_place
     from floodmark.changes.carry.resume_point import UpgradeOptions, choose_resume_point
-    from floodmark.changes.carry.topics import parse_topics
+    from floodmark.changes.carry.topic_names import parse_topics
     from floodmark.changes.named_places import absolute
     from floodmark.changes.planners.upgrade import plan_upgrade
     from floodmark.changes.sources.gone_input import require_input
     from floodmark.changes.sources.out_of_reach import OTHER_SOURCES, accepted
     from floodmark.checkpoint.source_kinds import with_said_kinds
-    from floodmark.storage.noted_places import opener
+    from floodmark.storage.untrusted_places import opener
 
     request = UpgradeOptions(
         from_batch,
@@ -81,7 +81,7 @@ def upgrade(
     )
     if settings and app is None:
         raise WrongUse(
-            f"--set {next(iter(settings))}: there is no application whose parameter it is",
+            f"--set {next(iter(settings))}: there is no application with this parameter",
             do="Name the application: --app APP.py[:PIPELINE].",
         )
     if app is not None:
@@ -126,7 +126,7 @@ def upgrade(
 
 
 def _with_code(origin: Origin, judged: CodeSources) -> Origin:
-    """What no note tells of the sink, the code does."""
+    """Add what the code says about the sink, where no note does."""
     newest = judged.sink_newest if origin.sink_newest is None else origin.sink_newest
     sink = origin.sink or judged.sink
     return replace(origin, checkpoint=judged.checkpoint, sink=sink, sink_newest=newest)
@@ -146,7 +146,7 @@ def copy(
     out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
-    """A copy elsewhere, with the absolute paths inside corrected."""
+    """Copy the checkpoint, and correct the absolute paths inside."""
     from floodmark.changes.apply import begin_new_place, open_sink, plan_new_place
     from floodmark.changes.carry.rehome import parse_moves
     from floodmark.changes.named_places import absolute

@@ -1,4 +1,4 @@
-"""The verb `watch`: looks at a checkpoint again and again."""
+"""Provides `watch`: examines a checkpoint again and again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from floodmark.fleet.progress_lines import by_batch
 from floodmark.fleet.sighting import LAST, Sighting, sighting
 from floodmark.storage.files import Files, Listing, open_files
 from floodmark.storage.load import load, load_listed
-from floodmark.web.reading import read_progress
+from floodmark.web.checkpoint_page import read_progress
 
 
 def watch(
@@ -37,20 +37,20 @@ def watch(
     source_kinds: Mapping[str, str] | None = None,
     storage: Storage | None = None,
 ) -> Iterator[Sighting]:
-    """A look at the checkpoint every `interval` seconds: `count` of them, or until it is closed.
+    """Yield a look at the checkpoint every `interval` seconds: `count` looks, or until closed.
 
     The sources are asked as `lag` asks them. A checkpoint that cannot be read at first is an error;
-    one that vanishes later says so in the look's `problem`.
+    a checkpoint that vanishes later is reported in the look's `problem`.
     """
     if interval <= 0:
-        raise WrongUse(f"--interval {interval:g}: no time between two looks", do="Give 1 or more.")
+        raise WrongUse(f"--interval {interval:g}: too short", do="Give 1 or more.")
     if count is not None and count < 1:
         raise WrongUse(f"--count {count}: at least one look is needed", do="Give 1 or more.")
     if once and count not in (None, 1):
         raise WrongUse("--once and --count exclude each other", do="Give one of them.")
 
     if timeout <= 0:
-        raise WrongUse(f"--timeout {timeout:g}: no time to answer in", do="Give 1 or more.")
+        raise WrongUse(f"--timeout {timeout:g}: too short for an answer", do="Give 1 or more.")
     config = client_settings(kafka_config)
     places = SourcePlaces(sources, bootstrap_servers, table, None, input)
 
@@ -58,7 +58,7 @@ def watch(
         files = open_files(str(path), storage)
         checkpoint = with_kinds(_recent(files), source_kinds)
         lag = None
-        # What is wrong with the checkpoint itself is the look's to say.
+        # A look itself reports what is wrong with the checkpoint.
         with contextlib.suppress(CannotRead, MalformedFile, NoAnswer):
             lag = ask_lag(files, checkpoint, places, storage, config, timeout)
         progress = by_batch(read_progress(files))
@@ -84,7 +84,7 @@ def watch(
 
 
 def _recent(files: Files) -> Checkpoint:
-    """With the newest batches, at the cost of one listing."""
+    """Load a checkpoint with the newest batches, at the cost of one listing."""
     found = structured(load(files))
     recent = found.offset_ids[-LAST:]
     if all(batch in found.offsets for batch in recent):

@@ -1,1 +1,1 @@
-"""The command line: arguments to api, results to text."""
+"""Translates the command line: arguments to api, results to text."""

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.cli import changing, options
+from floodmark.cli import options, plan_options
 
 
 @click.command("apply")
@@ -24,7 +24,7 @@ from floodmark.cli import changing, options
     metavar="SECONDS",
     help="Wait this long for a running query to stop.",
 )
-@changing.read_data
+@plan_options.read_data
 @options.storage
 @options.as_json
 def command(
@@ -38,8 +38,8 @@ def command(
     if (plan is None) == (resume is None):
         raise click.UsageError("Give either a saved plan, or --resume CP.")
     if plan is None:
-        changing.carry_out(api.resume, str(resume), origin=origin, execute=execute, **named)
+        plan_options.carry_out(api.resume, str(resume), origin=origin, execute=execute, **named)
         return
     if origin is not None:
         raise click.UsageError("--from goes with --resume: a saved plan names its origin.")
-    changing.carry_out(api.apply, plan, execute=True, **named)
+    plan_options.carry_out(api.apply, plan, execute=True, **named)

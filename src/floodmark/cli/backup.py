@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.cli import changing, options
-from floodmark.cli.words import count, echo, size, table
+from floodmark.cli import options, plan_options
+from floodmark.cli.text import count, echo, size, table
 from floodmark.errors import WrongUse
 
 
@@ -21,7 +21,7 @@ from floodmark.errors import WrongUse
 )
 @click.option("--check", is_flag=True, help="Read all that REPO's snapshots need. Takes no CP.")
 @click.option("--list", "listing", is_flag=True, help="List REPO's snapshots. Takes no CP.")
-@changing.changing
+@plan_options.changing
 def command(
     places: tuple[str, ...],
     check: bool,
@@ -45,7 +45,7 @@ def command(
         return _check(places[0], storage, as_json)
     if listing:
         return _list(places[0], storage, as_json)
-    changing.carry_out(api.backup, *places, storage=storage, as_json=as_json, **named)
+    plan_options.carry_out(api.backup, *places, storage=storage, as_json=as_json, **named)
     return 0
 
 

@@ -9,7 +9,7 @@ import click
 from floodmark import api
 from floodmark.checkpoint.views.inspection import summarize_batches
 from floodmark.cli import options
-from floodmark.cli.words import echo
+from floodmark.cli.text import echo
 
 
 @click.command("batches")
@@ -31,10 +31,10 @@ def command(
         options.show_json({"batches": summarize_batches(found)})
         return
     if found and all(batch.batch == batch.time_ms for batch in found):  # named by their times
-        from floodmark.cli import render_dstreams
+        from floodmark.cli.text import render_dstreams
 
         echo(render_dstreams.batches(found))
         return
-    from floodmark.cli import render
+    from floodmark.cli.text import render
 
     echo(render.batches(found))

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.cli import changing, options
+from floodmark.cli import options, plan_options
 
 
 @click.command("bootstrap", cls=options.TakesScript)
@@ -27,7 +27,7 @@ from floodmark.cli import changing, options
 @options.settings
 @options.script
 @options.spark
-@changing.changing
+@plan_options.changing
 def command(new: str, state: tuple[str, ...], **named: Any) -> None:
     """Make NEW, a first checkpoint for a stream, with state computed by a batch job.
 
@@ -38,4 +38,4 @@ def command(new: str, state: tuple[str, ...], **named: Any) -> None:
         operator, equals, table = one.partition("=")
         known = bool(equals) and operator.partition("/")[0].isdecimal()
         tables[operator if known else "0"] = table if known else one
-    changing.carry_out(api.bootstrap, new, state=tables, **named)
+    plan_options.carry_out(api.bootstrap, new, state=tables, **named)

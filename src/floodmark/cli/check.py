@@ -8,8 +8,8 @@ import click
 
 from floodmark import api
 from floodmark.addresses import public_url
-from floodmark.cli import ci_reports, options
-from floodmark.cli.words import echo, style, wrapped
+from floodmark.cli import options
+from floodmark.cli.text import ci_reports, echo, style, wrapped
 
 if TYPE_CHECKING:
     from floodmark.rules.restarts.reason import Judgement, Reason
@@ -20,7 +20,7 @@ _ANSWERS = {
     "compatible": "Yes: the new code can go on with this checkpoint.",
     "needs-migration": "No: the state has to be carried over first.",
     "needs-new-checkpoint": "No: the new code needs a checkpoint of its own.",
-    "unknown": "It cannot be told for sure.",
+    "unknown": "Floodmark cannot tell for sure.",
 }
 _COLOURS = {"same": "green", "compatible": "green", "unknown": "yellow"}
 

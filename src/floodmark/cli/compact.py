@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.cli import changing
+from floodmark.cli import plan_options
 
 
 @click.command("compact")
@@ -19,9 +19,9 @@ from floodmark.cli import changing
     help="Batches that stay, to go back to; as the last start was set, or 100.",
 )
 @click.option("--sink", metavar="FOLDER", help="The file sink's output, whose log is compacted.")
-@changing.accept("maybe-running")
-@changing.watch
-@changing.changing
+@plan_options.accept("maybe-running")
+@plan_options.watch
+@plan_options.changing
 def command(checkpoint: str, accept: tuple[str, ...], **named: Any) -> None:
     """Remove files that neither a start nor a rewind to a kept batch needs."""
-    changing.carry_out(api.compact, checkpoint, doubts=accept, **named)
+    plan_options.carry_out(api.compact, checkpoint, doubts=accept, **named)

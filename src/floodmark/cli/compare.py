@@ -10,7 +10,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import echo, say
+from floodmark.cli.text import echo, say
 
 if TYPE_CHECKING:
     from floodmark.api.proving import CodeComparison
@@ -62,7 +62,7 @@ def command(checkpoint: str, old: str, new: str, as_json: bool, **named: Any) ->
     over first where it has to be. Checkpoint and sink stay as they are, and foreachBatch
     functions are not called. Exits 1 if the rows differ.
     """
-    # stdout belongs to the answer: what the applications print goes to stderr.
+    # stdout belongs to the answer: the applications' output goes to stderr.
     with contextlib.redirect_stdout(sys.stderr):
         found = api.compare(checkpoint, old=old, new=new, say=say, **named)
     if as_json:
@@ -73,8 +73,8 @@ def command(checkpoint: str, old: str, new: str, as_json: bool, **named: Any) ->
 
 
 def text(found: CodeComparison, old: str, new: str) -> str:
-    from floodmark.cli.render_state import cell
-    from floodmark.cli.words import count, style, table
+    from floodmark.cli.text import count, style, table
+    from floodmark.cli.text.render_state import cell
 
     several = found.first_batch != found.last_batch
     span = f"{found.first_batch} to {found.last_batch}" if several else f"{found.first_batch}"

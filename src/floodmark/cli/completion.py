@@ -1,4 +1,4 @@
-"""Completion in bash, zsh and fish: the script that a shell loads, and what it then asks for."""
+"""Prints the completion script for bash, zsh and fish, and answers its questions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PLACES = ("APP", "CP", "FILE", "PATH", "DIR", ".json", ".py")
 
 
 def show(context: click.Context, shell: str, variable: str) -> None:
-    """Prints the script for a shell, which asks by setting the variable."""
+    """Print the script for a shell; the script asks by setting the variable."""
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)
@@ -20,7 +20,7 @@ def show(context: click.Context, shell: str, variable: str) -> None:
 
 
 def completed(command: click.Command) -> click.Command:
-    """The command with files for its places, and rules for `explain`."""
+    """Add completion to a command: files for its paths, and rules for `explain`."""
     for parameter in command.params:
         named = (parameter.metavar or parameter.name or "").upper()
         if command.name == "explain" and isinstance(parameter, click.Argument):

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.cli import changing, options
+from floodmark.cli import options, plan_options
 
 
 @click.command("convert")
@@ -27,12 +27,12 @@ from floodmark.cli import changing, options
 @options.source_names
 @click.option("--on-spark", is_flag=True, help="Let the executors of a Spark session do it.")
 @options.spark
-@changing.changing
+@plan_options.changing
 def command(checkpoint: str, new: str | None, storage: dict[str, Any], **named: Any) -> None:
     """Make NEW, the same stream in another form.
 
     --provider: its state is kept by another provider. --name: Spark 4.3 knows its sources by name,
     so that they can be added, removed and reordered. CP is not touched.
     """
-    new = changing.new_place(checkpoint, new, storage)
-    changing.carry_out(api.convert, checkpoint, new, storage=storage, **named)
+    new = plan_options.new_place(checkpoint, new, storage)
+    plan_options.carry_out(api.convert, checkpoint, new, storage=storage, **named)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.cli import changing
+from floodmark.cli import plan_options
 
 
 @click.command("copy")
@@ -21,8 +21,8 @@ from floodmark.cli import changing
     help="Input and output files moved from OLD to NEW.",
 )
 @click.option("--sink", metavar="FOLDER", help="The file sink's output folder, where it is now.")
-@changing.read_data
-@changing.changing
+@plan_options.read_data
+@plan_options.changing
 def command(checkpoint: str, dest: str, **named: Any) -> None:
     """Copy a checkpoint to another place or storage, with its paths corrected."""
-    changing.carry_out(api.copy, checkpoint, dest, **named)
+    plan_options.carry_out(api.copy, checkpoint, dest, **named)

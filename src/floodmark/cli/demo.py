@@ -14,7 +14,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import echo
+from floodmark.cli.text import echo
 from floodmark.errors import NoAnswer
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ def command(folder: Path, as_json: bool) -> None:
 
 @contextmanager
 def _teller(to_stderr: bool) -> Iterator[Callable[[str], None]]:
-    """Prints what happens as it happens; on a terminal something turns in between."""
+    """Print events as they happen; on a terminal, show a spinner between them."""
     from rich.console import Console
 
-    from floodmark.cli.words import shown, style
+    from floodmark.cli.text import shown, style
 
     began = time.monotonic()
     console = Console(stderr=to_stderr)
@@ -72,7 +72,7 @@ def _teller(to_stderr: bool) -> Iterator[Callable[[str], None]]:
 
 
 def render(story: Story) -> str:
-    from floodmark.cli.words import count, style, table
+    from floodmark.cli.text import count, style, table
 
     rows = [("batch", "planned", "committed", "orders", "by", ""), *map(_row, story.batches)]
     verdict = (
@@ -99,7 +99,7 @@ def render(story: Story) -> str:
 
 
 def _row(batch: StoryBatch) -> tuple[str, ...]:
-    from floodmark.cli.words import clock, style
+    from floodmark.cli.text import clock, style
 
     note = style("killed in the middle, run again over the same files", "yellow")
     return (
@@ -113,7 +113,7 @@ def _row(batch: StoryBatch) -> tuple[str, ...]:
 
 
 def _called() -> str:
-    """The command as it can be typed here: `make demo` runs one that is on no PATH."""
+    """Return the command as the user can type it here: `make demo` runs one that is not on PATH."""
     return "floodmark" if shutil.which("floodmark") else sys.argv[0]
 
 

@@ -9,7 +9,7 @@ import click
 
 from floodmark import api
 from floodmark.api.deploying import TARGETS
-from floodmark.cli.words import echo
+from floodmark.cli.text import echo
 
 
 @click.command("deploy", context_settings={"ignore_unknown_options": False})

@@ -8,7 +8,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import echo
+from floodmark.cli.text import echo
 
 
 @click.command("diff")
@@ -48,12 +48,13 @@ def command(
     if as_json:
         options.show_json({"differences": found, "state": state})
     else:
-        from floodmark.cli import render
+        from floodmark.cli.text import render
 
         names = (left, right) if right else (f"batch {batches[0]}", f"batch {batches[1]}")  # type: ignore[index]
-        echo(render.differences(found, *names))
+        is_whole = all(item.keys is not None for item in state)
+        echo(render.differences(found, *names, is_whole))
         if state:
-            from floodmark.cli import render_state
+            from floodmark.cli.text import render_state
 
             echo("\n" + render_state.differences(state))
     return 1 if found or state else 0

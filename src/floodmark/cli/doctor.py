@@ -8,8 +8,8 @@ import click
 
 from floodmark.addresses import public_url
 from floodmark.api import judging
-from floodmark.cli import ci_reports, options
-from floodmark.cli.words import echo
+from floodmark.cli import options
+from floodmark.cli.text import ci_reports, echo
 
 
 def _share(_ctx: click.Context, _option: click.Parameter, value: str | None) -> float | None:
@@ -85,16 +85,16 @@ def command(
     diagnosis = judging.diagnose(checkpoint, share, storage, *places, source_kinds)
     found = diagnosis.findings
     if as_json:
-        options.show_json({"findings": found, "sink": diagnosis.sink})
+        not_examined = diagnosis.left_open or None
+        options.show_json({"findings": found, "sink": diagnosis.sink, "not_examined": not_examined})
     elif form is not None:
         ci_reports.show(found, form)
     else:
-        from floodmark.cli import findings
-        from floodmark.cli.words import style, wrapped
+        from floodmark.cli.text import finding, style, wrapped
 
         if found:
-            echo(f"{style(place, 'bold')}   {findings.summary(found)}\n")
-            echo(findings.text(found))
+            echo(f"{style(place, 'bold')}   {finding.summary(found)}\n")
+            echo(finding.text(found))
             echo(f"\nThe whole story of a rule: floodmark explain {found[0].code}.")
             repairable = sum(item.repairable for item in found)
             if repairable:

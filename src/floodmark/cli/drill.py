@@ -9,12 +9,12 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import count, echo, say, style, table
+from floodmark.cli.text import count, echo, say, style, table
 
 if TYPE_CHECKING:
     from floodmark.api.drilling import Drill
     from floodmark.drills.advice import DrilledSink
-    from floodmark.drills.comparing import PointResult
+    from floodmark.drills.sink_difference import PointResult
 
 
 def _names(_ctx: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, ...]:
@@ -153,7 +153,7 @@ def _line(one: PointResult) -> tuple[str, str, str]:
 
 
 def _rows(one: PointResult) -> Iterator[str]:
-    from floodmark.cli.render_state import cell
+    from floodmark.cli.text.render_state import cell
 
     for place, sink in one.sinks.items():
         for words, rows, number in (

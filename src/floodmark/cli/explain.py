@@ -8,7 +8,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import echo, style, table, wrapped
+from floodmark.cli.text import echo, style, table, wrapped
 
 if TYPE_CHECKING:
     from floodmark.rules.finding import Rule
@@ -36,7 +36,7 @@ def command(rule: str | None, every: bool, as_json: bool) -> None:
 
 
 def _wire(rule: Rule) -> dict[str, Any]:
-    """With the names that findings have."""
+    """Return a rule with the names that findings use."""
     return {
         "code": rule.code,
         "rule": rule.name,

@@ -8,7 +8,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import echo
+from floodmark.cli.text import echo
 
 
 @click.command("files")
@@ -25,6 +25,6 @@ def command(
     if as_json:
         options.show_json({"files": found})
         return
-    from floodmark.cli import render
+    from floodmark.cli.text import render
 
     echo(render.files(found))

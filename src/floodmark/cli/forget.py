@@ -7,15 +7,15 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.cli import changing, options
+from floodmark.cli import options, plan_options
 
 
 @click.command("forget")
 @click.argument("checkpoint", metavar="CP")
-@changing.execute
-@changing.out
+@plan_options.execute
+@plan_options.out
 @options.storage
 @options.as_json
 def command(checkpoint: str, **named: Any) -> None:
     """Remove what changes have kept, and with it the way back."""
-    changing.carry_out(api.forget, checkpoint, **named)
+    plan_options.carry_out(api.forget, checkpoint, **named)

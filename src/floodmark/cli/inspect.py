@@ -8,7 +8,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import echo
+from floodmark.cli.text import echo
 from floodmark.errors import NotACheckpoint
 
 
@@ -61,16 +61,16 @@ def command(
             one if schemas is None else {**wire.to_wire(one), "schemas": wire.to_wire(schemas)}
         )
         return
-    from floodmark.cli import render
+    from floodmark.cli.text import render
 
     if schemas is not None:
-        from floodmark.cli import render_state
+        from floodmark.cli.text import render_state
 
         echo(render_state.schemas(schemas))
         return
 
     if flow is not None:
-        from floodmark.cli import render_flows
+        from floodmark.cli.text import render_flows
 
         echo(render_flows.heading(flow))
     echo(render.checkpoint(found, missing))
@@ -81,6 +81,6 @@ def _show_flows(place: str, storage: dict[str, Any], as_json: bool) -> None:
     if as_json:
         options.show_json(found)
         return
-    from floodmark.cli import render_flows
+    from floodmark.cli.text import render_flows
 
     echo(render_flows.flows(found))

@@ -8,7 +8,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import count, duration, echo, size, style, table, wrapped
+from floodmark.cli.text import count, duration, echo, size, style, table, wrapped
 from floodmark.connectors.behind import Lag, PartLag, SourceLag
 from floodmark.connectors.registry import kind_named
 from floodmark.errors import CannotRead
@@ -80,7 +80,7 @@ def _source(source: SourceLag) -> str:
 
 
 def in_words(source: SourceLag) -> str:
-    """How far behind, in as many units as are known."""
+    """Return how far a source is behind, in all units that are known."""
     behind = source.behind
     counts = (behind.records, "record"), (behind.versions, "version"), (behind.files, "file")
     said = [count(number, noun) for number, noun in counts if number is not None]
@@ -104,10 +104,10 @@ def _colour(source: SourceLag) -> tuple[str, ...]:
 def retention_words(source: SourceLag) -> str:
     left = source.retention_left_ms or 0
     if left == 0:
-        return style("retention may remove what is not read at any time", "red")
+        return style("retention may remove unread records at any time", "red")
     if in_words(source) == _READ:
-        return f"what comes now stays for at least {duration(left)}"
-    return f"retention leaves it at least {duration(left)}"
+        return f"new records stay for at least {duration(left)}"
+    return f"retention keeps them for at least {duration(left)}"
 
 
 def _parts(parts: tuple[PartLag, ...], ids: bool) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.cli import changing, options
+from floodmark.cli import options, plan_options
 
 
 @click.command("leave-dstreams", cls=options.TakesScript)
@@ -42,11 +42,11 @@ from floodmark.cli import changing, options
 @options.settings
 @options.script
 @options.spark
-@changing.changing
+@plan_options.changing
 def command(path: str, new: str, **named: Any) -> None:
     """Make NEW, a first checkpoint of Structured Streaming, from the DStreams folder CP.
 
     The state of updateStateByKey or mapWithState becomes the state of the new query, and its
     input goes on after what that state holds. CP stays as it is.
     """
-    changing.carry_out(api.leave_dstreams, path, new, **named)
+    plan_options.carry_out(api.leave_dstreams, path, new, **named)

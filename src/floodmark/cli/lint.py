@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from floodmark import api
-from floodmark.cli import ci_reports, options
-from floodmark.cli.words import echo
+from floodmark.cli import options
+from floodmark.cli.text import ci_reports, echo
 
 
 @click.command("lint")
@@ -19,7 +19,7 @@ def command(paths: tuple[str, ...], form: str | None, as_json: bool) -> int:
     A comment on the line allows a finding: # floodmark: allow shared-checkpoint.
     Exits 1 if there is an error or a warning.
     """
-    from floodmark.cli import findings
+    from floodmark.cli.text import finding
     from floodmark.rules.finding import is_bad
 
     ci_reports.refuse_two_forms(form, as_json)
@@ -29,8 +29,8 @@ def command(paths: tuple[str, ...], form: str | None, as_json: bool) -> int:
     elif form in ci_reports.FORMS:
         ci_reports.show(found, form)
     elif found:
-        echo(findings.text(found))
-        echo(f"\n{findings.summary(found)}.")
+        echo(finding.text(found))
+        echo(f"\n{finding.summary(found)}.")
     else:
         echo("Nothing found.")
     return 1 if is_bad(found) else 0

@@ -1,4 +1,4 @@
-"""`floodmark`: finds the verb, runs it, and turns errors into words and an exit status."""
+"""Runs `floodmark`: finds the verb, runs it, and turns errors into text and an exit status."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from contextlib import AbstractContextManager, nullcontext
 import click
 
 from floodmark import __version__
-from floodmark.cli.words import echo, is_terminal
+from floodmark.cli.text import echo, is_terminal
 from floodmark.errors import CannotRead, FloodmarkError, WouldLose
 from floodmark.limits import current, raise_limits
 from floodmark.visible import one_line
 
-# verb → (module, what it does). The module is imported when the verb is used.
+# verb → (module, summary). The module is imported when the verb is used.
 VERBS: dict[str, dict[str, tuple[str, str]]] = {
     "Reading": {
         "inspect": ("inspect", "Show where a stream stands, from its checkpoint."),
@@ -69,9 +69,9 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
 }
 _INTERNAL_ERROR = 70
 _COMPLETION = "_FLOODMARK_COMPLETE"
-"""Set by the shell's script when it asks what may follow."""
+"""The variable that the shell's script sets when it asks what may follow."""
 _LIVE = {"", "demo", "run", "serve", "watch"}
-"""These say themselves how far they are."""
+"""Verbs that themselves show their progress."""
 
 
 class _Verbs(click.Group):
@@ -105,7 +105,7 @@ class _Verbs(click.Group):
             raise click.UsageError(words, ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        # Without importing the verbs: --help is as quick as the rest.
+        # Do not import the verbs, so that --help is as fast as the rest.
         for title, group in VERBS.items():
             with formatter.section(title):
                 formatter.write_dl([(verb, words) for verb, (_, words) in group.items()])
@@ -147,7 +147,7 @@ def floodmark(limits: tuple[str, ...]) -> None:
     changed code before a restart, and move a stream without losing a record or its state.
     """
     raise_limits(limits)
-    current()  # a wrong limit is said at once, not at the first large file
+    current()  # report a wrong limit at once, not at the first large file
 
 
 def main() -> None:
@@ -156,22 +156,22 @@ def main() -> None:
 
 
 def _fill_closed_descriptors() -> None:
-    """For `2>&-`: a file that is opened later must not become standard error."""
+    """Open closed descriptors, as for `2>&-`: a later file must not become standard error."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
-            opened = os.open(os.devnull, os.O_RDWR)  # the lowest that is free: this one
+            opened = os.open(os.devnull, os.O_RDWR)  # it gets the lowest free descriptor: this one
             os.set_inheritable(opened, True)
     sys.stdout = sys.stdout or io.TextIOWrapper(io.FileIO(1, "w", closefd=False))
     sys.stderr = sys.stderr or io.TextIOWrapper(io.FileIO(2, "w", closefd=False))
 
 
 def run(arguments: list[str]) -> int:
-    """The exit status of a command line."""
+    """Run a command line, and return its exit status."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A name or an offset that the terminal cannot show is no reason to show nothing.
+            # A character that the terminal cannot show must not hide the rest.
             stream.reconfigure(errors="backslashreplace")
     try:
         with _waiting(_verb(arguments)):
@@ -186,13 +186,13 @@ def run(arguments: list[str]) -> int:
         echo("floodmark: interrupted", err=True)
         return 130
     except BrokenPipeError:
-        # The reader of a pipe, `head` say, has had enough.
+        # The reader of a pipe, such as `head`, has stopped reading.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except FloodmarkError as error:
         if _debugging():
             raise
-        show_error(error)
+        show_error(error, _checkpoint_of(arguments))
         _show_accepting(error, arguments)
         return error.status
     except MemoryError:
@@ -200,8 +200,9 @@ def run(arguments: list[str]) -> int:
             raise
         echo(
             "floodmark: there is not enough memory for this\n"
-            "  A file is larger than this process can hold, or memory is short here.\n"
-            "  Run it where there is more, or read less at once: one batch, one operator.",
+            "  A file is larger than this process can hold, or this machine has too little free "
+            "memory.\n"
+            "  Run it where there is more memory, or read less at once: one batch, one operator.",
             err=True,
         )
         return CannotRead.status
@@ -220,21 +221,21 @@ def run(arguments: list[str]) -> int:
 
 
 def _full_disk(error: OSError) -> int:
-    """Storage says so itself: this is a file that floodmark needs on its way."""
+    """Report a full disk for floodmark's own files; storage reports its own."""
     import tempfile
 
     where = error.filename or tempfile.gettempdir()
     echo(
         f"floodmark: the disk is full at {where}\n"
-        "  Files that are unpacked on the way need room in the folder for temporary files.\n"
-        "  Make room there, or name another folder with TMPDIR, and repeat the command.",
+        "  Unpacked files need space in the folder for temporary files.\n"
+        "  Free space there, or name another folder with TMPDIR, and repeat the command.",
         err=True,
     )
     return CannotRead.status
 
 
 def _waiting(verb: str) -> AbstractContextManager[object]:
-    """The sign of life, where somebody looks and the verb shows none itself."""
+    """Return a sign of life, if somebody can see it and the verb shows none itself."""
     if verb in _LIVE or not is_terminal():
         return nullcontext()
     from floodmark.cli.waiting import Waiting
@@ -246,14 +247,42 @@ def _verb(arguments: list[str]) -> str:
     return next((one for one in arguments if not one.startswith("-")), "")
 
 
-def show_error(error: FloodmarkError) -> None:
+def show_error(error: FloodmarkError, checkpoint: str | None = None) -> None:
+    """Print an error; CP in its commands becomes the checkpoint that the user has named."""
+    why, do = error.why, error.do
+    if checkpoint is not None:
+        from floodmark.addresses import public_url
+        from floodmark.rules.pasteable import with_places
+
+        why, do = (with_places(part, {"CP": public_url(checkpoint)}) for part in (why, do))
     lines = [f"{type(error).__name__}: {one_line(error.what)}"]
-    lines += [f"  {line}" for part in (error.why, error.do) if part for line in part.splitlines()]
+    lines += [f"  {line}" for part in (why, do) if part for line in part.splitlines()]
     echo(_public("\n".join(lines)), err=True)
 
 
+def _checkpoint_of(arguments: list[str]) -> str | None:
+    """Return the path that CP means in the command; None if it may be a second path."""
+    verbs = {verb for group in VERBS.values() for verb in group}
+    at = next((at for at, one in enumerate(arguments) if one in verbs), None)
+    if at is None:
+        return None
+    group = click.Context(floodmark)
+    command = floodmark.get_command(group, arguments[at])
+    if command is None:
+        return None
+    rest = arguments[at + 1 :]
+    try:
+        asked = command.make_context(arguments[at], rest, group, resilient_parsing=True)
+    except click.ClickException:
+        return None
+    named = {one.metavar: asked.params.get(one.name or "") for one in command.params}
+    checkpoint = named.get("CP")
+    is_alone = named.get("[OTHER]") is None and named.get("REPO") is None
+    return checkpoint if isinstance(checkpoint, str) and is_alone else None
+
+
 def _show_accepting(error: FloodmarkError, arguments: list[str]) -> None:
-    """The same command with what it has to accept, to be pasted."""
+    """Print the same command with the names that it has to accept, to be pasted."""
     if isinstance(error, WouldLose) and error.accept:
         import shlex
 
@@ -264,7 +293,7 @@ def _show_accepting(error: FloodmarkError, arguments: list[str]) -> None:
 
 
 def _public(words: str) -> str:
-    """Without secrets, those of the environment among them."""
+    """Return the text without secrets, also those of the environment."""
     from floodmark.secret_text import redacted, remember_environment
 
     remember_environment(os.environ)

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.cli import changing, options
-from floodmark.cli.words import echo
+from floodmark.cli import options, plan_options
+from floodmark.cli.text import echo
 
 
 @click.command("migrate", cls=options.TakesScript)
@@ -61,7 +61,7 @@ from floodmark.cli.words import echo
 @options.settings
 @options.script
 @options.spark
-@changing.changing
+@plan_options.changing
 def command(
     checkpoint: str, new: str | None, skeleton: bool, storage: dict[str, Any], **named: Any
 ) -> None:
@@ -81,5 +81,5 @@ def command(
         asked = {name: named[name] for name in ("app", *options.OF_CODE)}
         echo(api.skeleton(checkpoint, storage=storage, **asked))
         return
-    new = changing.new_place(checkpoint, new, storage)
-    changing.carry_out(api.migrate, checkpoint, new, storage=storage, **named)
+    new = plan_options.new_place(checkpoint, new, storage)
+    plan_options.carry_out(api.migrate, checkpoint, new, storage=storage, **named)

@@ -8,7 +8,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import echo
+from floodmark.cli.text import echo
 from floodmark.visible import json_visible
 
 
@@ -45,7 +45,7 @@ def command(
         text = found.starting_offsets
         if not as_json:
             echo(json_visible(text))
-            # What the option does not say, where a pipe does not take it for the option.
+            # This goes to stderr, where a pipe does not take it for the option.
             for item in found.sources:
                 if item.option is not None and item.note is not None:
                     echo(item.note, err=True)
@@ -53,6 +53,6 @@ def command(
     if as_json:
         options.show_json(found)
         return
-    from floodmark.cli import render
+    from floodmark.cli.text import render
 
     echo(render.position(found))

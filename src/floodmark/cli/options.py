@@ -1,4 +1,4 @@
-"""The options that all verbs share."""
+"""Defines the options that all verbs share."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, TypeVar
 
 import click
 
-from floodmark.cli.words import echo
+from floodmark.cli.text import echo
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 OF_CODE = ("settings", "conf", "master", "arguments", "query", "py_files", "script_limit")
-"""What says how code is run: a pipeline's, or a script's."""
+"""The options that say how code is run, for pipelines and scripts."""
 
 
 class TakesScript(click.Command):
-    """A verb whose command line may end with `arguments` of a script, after two dashes."""
+    """A verb whose command line may end with a script's `arguments`, after two dashes."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
@@ -45,7 +45,7 @@ def _pairs(
 
 
 def _typed(text: str) -> Any:
-    """Numbers, true, false and JSON objects as such; everything else is text."""
+    """Convert numbers, true, false and JSON objects; everything else stays text."""
     if text[:1] in "{[" or text in ("true", "false", "null") or text.isdecimal():
         import json
 
@@ -57,7 +57,7 @@ def _typed(text: str) -> Any:
 
 
 def batch_range(_ctx: click.Context, _option: click.Parameter, value: str | None) -> Any:
-    """Two batches: 5..7"""
+    """Parse two batches, such as 5..7."""
     if value is None:
         return None
     first, dots, last = value.partition("..")
@@ -67,7 +67,7 @@ def batch_range(_ctx: click.Context, _option: click.Parameter, value: str | None
 
 
 def json_key(_ctx: click.Context, _option: click.Parameter, value: str | None) -> Any:
-    """A JSON object: a key of the state, or some of its fields."""
+    """Parse a JSON object: a key of the state, or some of its fields."""
     if value is None:
         return None
     import json
@@ -183,7 +183,7 @@ def old_ref(function: _Function) -> _Function:
 
 
 def spark(function: _Function) -> _Function:
-    """--master and --conf."""
+    """Add --master and --conf."""
     for option in (
         click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark."),
         click.option("--master", metavar="URL", help="Spark's master: local[4], yarn, spark://…"),
@@ -201,7 +201,7 @@ def spark_log(function: _Function) -> _Function:
 
 
 def kafka(function: _Function) -> _Function:
-    """Where Kafka is, and how to log in there."""
+    """Add options for Kafka's address and login settings."""
     for option in (
         click.option(
             "--kafka-config",
@@ -222,7 +222,7 @@ def kafka(function: _Function) -> _Function:
 
 
 def live_sources(timeout: float) -> Callable[[_Function], _Function]:
-    """Which sources are asked how far the stream is behind, and how long they may take."""
+    """Add options for asking sources how far the stream is behind, and for how long."""
 
     def with_sources(function: _Function) -> _Function:
         for option in (
@@ -257,7 +257,7 @@ def live_sources(timeout: float) -> Callable[[_Function], _Function]:
 
 
 def script(function: _Function) -> _Function:
-    """How a script is run; the command is of class TakesScript."""
+    """Add the options for running a script; the command has the class TakesScript."""
     for option in (
         click.option(
             "--script-limit",
@@ -282,20 +282,20 @@ def script(function: _Function) -> _Function:
 
 
 def only_the_document(is_document: bool) -> contextlib.AbstractContextManager[Any]:
-    """stdout belongs to the document: what an application prints goes to stderr."""
+    """Keep stdout for the document: the application's output goes to stderr."""
     return contextlib.redirect_stdout(sys.stderr) if is_document else contextlib.nullcontext()
 
 
 def show_json(value: Any) -> None:
     from floodmark import wire
 
-    # Indented for eyes; a program gets one line, which is made many times faster.
+    # Indented for people; a program gets one line, which is made many times faster.
     indent = 2 if sys.stdout.isatty() else None
     text = wire.dumps(value, indent)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
-        # A terminal that is not UTF-8.
+        # The terminal does not use UTF-8.
         import json
 
         text = json.dumps(wire.to_wire(value), indent=indent)

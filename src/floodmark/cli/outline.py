@@ -8,7 +8,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import echo
+from floodmark.cli.text import echo
 
 
 @click.command("outline")

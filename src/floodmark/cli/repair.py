@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.cli import changing
+from floodmark.cli import plan_options
 
 RISKS = ("repeats", "changed-files", "unchanged-query", "maybe-running")
 
@@ -33,12 +33,12 @@ RISKS = ("repeats", "changed-files", "unchanged-query", "maybe-running")
     "stream began.",
 )
 @click.option("--read-data", is_flag=True, help="Also repair what `doctor --read-data` finds.")
-@changing.watch
-@changing.changing
+@plan_options.watch
+@plan_options.changing
 def command(checkpoint: str, read_data: bool, **named: Any) -> int:
     """Repair what `doctor` finds in a checkpoint, with the smallest change, and say what it costs.
 
     Exits 1 if the checkpoint is not sound and nothing could be repaired.
     """
-    change = changing.carry_out(partial(api.repair, read_data=read_data), checkpoint, **named)
+    change = plan_options.carry_out(partial(api.repair, read_data=read_data), checkpoint, **named)
     return 1 if not change.plan.steps and change.plan.notes else 0

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.cli import changing, options
+from floodmark.cli import options, plan_options
 
 
 @click.command("repartition")
@@ -22,12 +22,12 @@ from floodmark.cli import changing, options
 )
 @click.option("--on-spark", is_flag=True, help="Let the executors of a Spark session do it.")
 @options.spark
-@changing.accept("hashed-by-all-keys")
-@changing.changing
+@plan_options.accept("hashed-by-all-keys")
+@plan_options.changing
 def command(checkpoint: str, new: str | None, storage: dict[str, Any], **named: Any) -> None:
     """Make NEW, the same stream with its state spread over another number of partitions.
 
     Every key goes where Spark will look for it. CP is not touched.
     """
-    new = changing.new_place(checkpoint, new, storage)
-    changing.carry_out(api.repartition, checkpoint, new, storage=storage, **named)
+    new = plan_options.new_place(checkpoint, new, storage)
+    plan_options.carry_out(api.repartition, checkpoint, new, storage=storage, **named)

@@ -8,7 +8,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import echo, say
+from floodmark.cli.text import echo, say
 
 if TYPE_CHECKING:
     from floodmark.api.proving import Replay
@@ -69,14 +69,14 @@ def command(
     if as_json:
         options.show_json(document(found, single=batch is not None))
     else:
-        from floodmark.cli import render_replay
+        from floodmark.cli.text import render_replay
 
         echo(render_replay.text(found))
     return 1 if found.matches_checkpoint is False else 0
 
 
 def document(found: Replay, single: bool) -> dict[str, Any]:
-    """One batch stands in the document itself, several in a list."""
+    """Return the document: one batch is the document itself, several are a list."""
     from floodmark.wire import to_wire
 
     about = {

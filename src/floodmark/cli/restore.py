@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.cli import changing
+from floodmark.cli import plan_options
 
 
 @click.command("restore")
@@ -18,10 +18,10 @@ from floodmark.cli import changing
     "--keep-identity", is_flag=True, help="Keep the query id; the plan says what follows."
 )
 @click.option("--sink", metavar="FOLDER", help="The file sink's output, whose log goes back too.")
-@changing.accept("another-query", "repeats", "skips", "loses", "out-of-reach", "maybe-running")
-@changing.read_data
-@changing.watch
-@changing.changing
+@plan_options.accept("another-query", "repeats", "skips", "loses", "out-of-reach", "maybe-running")
+@plan_options.read_data
+@plan_options.watch
+@plan_options.changing
 def command(repository: str, checkpoint: str, **named: Any) -> None:
     """Bring a checkpoint back from a snapshot, to where it was or anywhere else.
 
@@ -32,4 +32,4 @@ def command(repository: str, checkpoint: str, **named: Any) -> None:
 
     What is at CP now is kept until `floodmark forget`.
     """
-    changing.carry_out(api.restore, repository, checkpoint, **named)
+    plan_options.carry_out(api.restore, repository, checkpoint, **named)

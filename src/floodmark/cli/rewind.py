@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.cli import changing, options
+from floodmark.cli import options, plan_options
 
 
 @click.command("rewind")
@@ -31,15 +31,15 @@ from floodmark.cli import changing, options
     metavar="PATH|NAME",
     help="The Delta or Iceberg table to ask, for a time beyond the log.",
 )
-@changing.accept("out-of-reach", "skips", "maybe-running")
+@plan_options.accept("out-of-reach", "skips", "maybe-running")
 @options.source_kinds
-@changing.read_data
-@changing.watch
-@changing.changing
+@plan_options.read_data
+@plan_options.watch
+@plan_options.changing
 def command(checkpoint: str, **named: Any) -> None:
     """Take a stream back to the end of an earlier batch, so that it reads on from there.
 
     If the log no longer covers the time, it is looked up in the source: in Kafka's index by time,
     or in the history of a Delta or Iceberg table.
     """
-    changing.carry_out(api.rewind, checkpoint, **named)
+    plan_options.carry_out(api.rewind, checkpoint, **named)

@@ -12,7 +12,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import echo
+from floodmark.cli.text import echo
 
 
 @click.command("run", cls=options.TakesScript)
@@ -148,7 +148,7 @@ def command(application: str, bisect: bool, bisect_sink: bool, as_json: bool, **
 
 
 def _bisect(application: str, sink: bool, as_json: bool, named: dict[str, Any]) -> int:
-    from floodmark.cli.run_bisect import show
+    from floodmark.cli.text.render_bisect import show
 
     asked = {name: named[name] for name in ("spark_log", *options.OF_CODE)}
     say = partial(echo, err=True)
@@ -157,5 +157,5 @@ def _bisect(application: str, sink: bool, as_json: bool, named: dict[str, Any]) 
 
 
 def _bisecting() -> str:
-    """The command that looks into a batch that fails for good: this one, and one word more."""
+    """Return the command that examines a failing batch: this one with one more word."""
     return shlex.join(["floodmark", *sys.argv[1:], "--bisect"])

@@ -10,7 +10,7 @@ import click
 from floodmark import api
 from floodmark.checkpoint.views.inspection import ScanEntry
 from floodmark.cli import options
-from floodmark.cli.words import echo
+from floodmark.cli.text import echo
 from floodmark.progress import tell
 
 
@@ -24,7 +24,7 @@ def command(roots: tuple[str, ...], storage: dict[str, Any], as_json: bool) -> N
     if as_json:
         options.show_json({"checkpoints": found})
         return
-    from floodmark.cli import render
+    from floodmark.cli.text import render
 
     echo(render.scan(found))
 

@@ -12,7 +12,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import echo
+from floodmark.cli.text import echo
 
 _LEAVE_SECONDS = 2.0
 
@@ -104,7 +104,7 @@ def command(roots: tuple[str, ...], storage: dict[str, Any], **named: Any) -> No
 
 
 def _leave() -> None:
-    """Python waits at its end for every thread of a pool, also for one whose storage is silent."""
+    """Leave at once: Python would wait for every thread of a pool, also for silent storage."""
     deadline = time.monotonic() + _LEAVE_SECONDS
     while any(_is_waited_for(thread) for thread in threading.enumerate()):
         if time.monotonic() > deadline:

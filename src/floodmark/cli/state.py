@@ -8,7 +8,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import echo
+from floodmark.cli.text import echo
 from floodmark.errors import NoAnswer, WrongUse
 
 _ROWS_FOR_PEOPLE = 20
@@ -109,7 +109,7 @@ def command(
 def _show_rows(view: Any, key: dict[str, Any] | None, limit: int | None, as_json: bool) -> int:
     missing = None
     if key is None:
-        # One more than is shown tells whether there are more.
+        # One more row than is shown tells whether there are more.
         rows = view.rows(limit if as_json else (limit or _ROWS_FOR_PEOPLE) + 1)
     else:
         try:
@@ -128,10 +128,10 @@ def _show_rows(view: Any, key: dict[str, Any] | None, limit: int | None, as_json
             }
         )
     elif missing is None:
-        from floodmark.cli import render_state
+        from floodmark.cli.text import render_state
 
         most = len(rows) if key is not None else limit or _ROWS_FOR_PEOPLE
-        echo(render_state.rows(view, rows, most))
+        echo(render_state.rows(view, rows, most, whole=key is not None))
     if missing is not None:
         raise missing
     return 0
@@ -142,7 +142,7 @@ def _show_stats(view: Any, as_json: bool) -> int:
     if as_json:
         options.show_json(found)
     else:
-        from floodmark.cli import render_state
+        from floodmark.cli.text import render_state
 
         echo(render_state.stats(view, found))
     return 0
@@ -152,7 +152,7 @@ def _show_changes(found: Any, as_json: bool) -> int:
     if as_json:
         options.show_json(found)
     else:
-        from floodmark.cli import render_state
+        from floodmark.cli.text import render_state
 
         echo(render_state.changes(found))
     return 0

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.cli import changing, options
+from floodmark.cli import options, plan_options
 
 
 @click.command("upgrade", cls=options.TakesScript)
@@ -38,15 +38,15 @@ from floodmark.cli import changing, options
 @options.source_kinds
 @options.settings
 @options.script
-@changing.accept(
+@plan_options.accept(
     "out-of-reach", "skips", "source-count-changed", "source-place-changed", "sources-reordered"
 )
-@changing.read_data
-@changing.changing
+@plan_options.read_data
+@plan_options.changing
 def command(checkpoint: str, new: str | None, storage: dict[str, Any], **named: Any) -> None:
     """Make NEW, a checkpoint that begins exactly after CP's last committed batch.
 
     The batch in flight is carried over, to be run again over the same range.
     """
-    new = changing.new_place(checkpoint, new, storage)
-    changing.carry_out(api.upgrade, checkpoint, new, storage=storage, **named)
+    new = plan_options.new_place(checkpoint, new, storage)
+    plan_options.carry_out(api.upgrade, checkpoint, new, storage=storage, **named)

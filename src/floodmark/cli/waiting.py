@@ -1,7 +1,7 @@
-"""A sign of life on a terminal, with how far a command has come, if it takes longer than a second.
+"""Shows a sign of life with a command's progress, if it takes longer than a second.
 
-It is written to standard error, and is gone before anything else is printed. Commands that draw
-themselves (a progress bar, a live page) take its place.
+It is written to standard error, and removed before anything else is printed. Commands that draw
+themselves (a progress bar, a live page) replace it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from threading import Event, Thread
 
 from floodmark import progress
-from floodmark.cli import words
+from floodmark.cli import text
 
 _AFTER = 1.0
 _EVERY = 0.25
@@ -22,7 +22,7 @@ _BAR = 20
 
 
 class Waiting:
-    """While the command runs: its name, how far it has come, and for how long it has run."""
+    """Shows the running command: its name, its progress, and for how long it has run."""
 
     def __init__(self, verb: str) -> None:
         self._verb = verb
@@ -34,7 +34,7 @@ class Waiting:
         self._ended = Event()
         self._thread = Thread(target=self._turn, args=(self._ended,), daemon=True)
         self._thread.start()
-        words.sign_of_life = self.end
+        text.sign_of_life = self.end
         progress.listen(self._come)
         return self
 
@@ -50,7 +50,7 @@ class Waiting:
             self._ended.set()
             self._thread.join()
             self._ended = self._thread = None
-        words.sign_of_life = None
+        text.sign_of_life = None
 
     def _turn(self, ended: Event) -> None:
         began = time.monotonic()
@@ -59,7 +59,7 @@ class Waiting:
         number = 0
         while True:
             seconds = int(time.monotonic() - began)
-            # The cursor goes back to the line's beginning: what others print stands there.
+            # The cursor goes back to the beginning of the line, where other output belongs.
             line = f"{_TURNS[number % len(_TURNS)]} {self._verb}{self._far}, {seconds} s"
             number += 1
             _write(f"{_CLEAR}{line[: _columns() - 1]}\r")
@@ -78,7 +78,7 @@ def come_so_far(work: str, done: int | None, total: int | None) -> str:
 
 
 def _columns() -> int:
-    """A line that is too long would be broken, and its first part would stay."""
+    """Return the usable columns: a longer line would wrap, and its first part would stay."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except (OSError, ValueError):
@@ -90,4 +90,4 @@ def _write(text: str) -> None:
         sys.stderr.write(text)
         sys.stderr.flush()
     except (OSError, ValueError):
-        return  # the terminal has gone; the command says so itself, if it has to
+        return  # the terminal has gone; the command itself reports that if it has to

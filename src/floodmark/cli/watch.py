@@ -17,7 +17,7 @@ import click
 from floodmark import api
 from floodmark.cli import options
 from floodmark.cli.lag import in_words, retention_words
-from floodmark.cli.words import (
+from floodmark.cli.text import (
     ago,
     clock,
     count,
@@ -66,7 +66,7 @@ def command(checkpoint: str, once: bool, as_json: bool, **named: Any) -> int:
     each is one line.
     """
     seen = api.watch(checkpoint, once=once, **named)
-    first = next(seen)  # what is wrong with the checkpoint is said as by any other verb
+    first = next(seen)  # this reports a wrong checkpoint as any other verb does
     looks = _until_ctrl_c(chain([first], seen))
     try:
         if as_json:
@@ -81,7 +81,7 @@ def command(checkpoint: str, once: bool, as_json: bool, **named: Any) -> int:
 
 
 def _until_ctrl_c(seen: Iterable[Sighting]) -> Iterator[Sighting]:
-    """Python drops an interrupt that strikes while it clears something away: it is noted here."""
+    """Note an interrupt and stop: Python drops one that comes during a cleanup."""
     asked: list[int] = []
 
     def note(number: int, _frame: FrameType | None) -> None:
@@ -134,11 +134,11 @@ def _live(seen: Iterator[Sighting]) -> None:
             history.add(look)
             text = frame(look, history)
             live.update(Text.from_ansi(shown(f"{text}\n\n{foot}")), refresh=True)
-    console.print(Text.from_ansi(shown(text)))  # the last look stays when the screen goes
+    console.print(Text.from_ansi(shown(text)))  # keep the last look when the screen ends
 
 
 class WatchedLags:
-    """How the lag of each source went, as far as it was watched."""
+    """Remembers the lag of each source for as long as it was watched."""
 
     def __init__(self) -> None:
         self.lags: dict[str, list[int | None]] = {}
@@ -153,7 +153,7 @@ class WatchedLags:
 
 
 def frame(look: Sighting, history: WatchedLags) -> str:
-    """One look as text, with small plots."""
+    """Return one look as text, with small plots."""
     head = f"{style(one_line(look.path), 'bold')}   {clock(look.time_ms)}"
     if look.problem is not None:
         return "\n".join([head, "", *wrapped("  ", look.problem, 96, 2)])
@@ -214,7 +214,7 @@ def _lag(source: SourceLag, history: WatchedLags) -> list[str]:
 
 
 def plot(values: Sequence[int | None], most: int = _PLOTTED) -> str:
-    """The newest values as bars of text; a gap where one is not known."""
+    """Return the newest values as bars of text, with a gap for an unknown value."""
     newest = list(values)[-min(most, max(8, width(100) - 60)) :]
     known = [value for value in newest if value is not None]
     if not known:

@@ -1,1 +1,1 @@
-"""What a drill tries, how it judges what sinks hold afterwards, and what it advises: no I/O."""
+"""Says what a drill tries, compares sinks after a crash, and gives advice. No I/O."""

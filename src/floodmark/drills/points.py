@@ -1,4 +1,4 @@
-"""The points of a batch at which a driver can die, in the order of Spark's protocol."""
+"""Names the points of a batch at which a driver can die, in the order of Spark's protocol."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Point(str, Enum):
-    """Where a batch is when its driver dies."""
+    """The position of a batch when its driver dies."""
 
     STARTING = "starting"
     """Before the first batch was planned."""
@@ -27,4 +27,4 @@ POINTS = (
     Point.AFTER_SINK,
     Point.AFTER_COMMIT,
 )
-"""Those at which a driver is killed on purpose."""
+"""The points at which a drill kills a driver."""

@@ -1,1 +1,1 @@
-"""What Spark keeps of a DStreams application, read as data: no JVM, and nothing of it is run."""
+"""Reads what Spark keeps of a DStreams application as data: no JVM, and no code is run."""

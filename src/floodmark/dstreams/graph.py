@@ -12,7 +12,7 @@ from floodmark.dstreams.scala import items, millis, option, pairs, text, unboxed
 from floodmark.errors import MalformedFile
 from floodmark.limits import current
 from floodmark.redaction import recorded_conf
-from floodmark.state.files.framing import codec_of, decompress
+from floodmark.state.files.compression import codec_of, decompress
 
 _CHECKPOINT = "org.apache.spark.streaming.Checkpoint"
 _STREAM = "org.apache.spark.streaming.dstream.DStream"
@@ -20,16 +20,16 @@ _PYTHON = "org.apache.spark.streaming.api.python."
 
 
 def read_graph(data: bytes) -> Graph:
-    """What Spark's `Checkpoint.deserialize` would give, as data."""
+    """Return as data what Spark's `Checkpoint.deserialize` would return."""
     if not data:
-        raise MalformedFile("the file is empty", "Its write was stopped half way.")
+        raise MalformedFile("the file is empty", "The file's write was interrupted.")
     codec = None if data.startswith(MAGIC) else codec_of(data)
     content = data if codec is None else decompress(data, current().of("graph"))
     found, objects = read_object(content)
     if not isinstance(found, JavaObject) or found.name != _CHECKPOINT:
         named = getattr(found, "name", type(found).__name__)
         raise MalformedFile(
-            f"it holds an object of {named}",
+            f"the file holds an object of {named}",
             "Spark writes an org.apache.spark.streaming.Checkpoint.",
         )
     return _graph(found, objects, codec)
@@ -39,8 +39,8 @@ def _graph(found: JavaObject, objects: list[JavaObject], codec: str | None) -> G
     graph = found.get("graph")
     time_ms = millis(found.get("checkpointTime"))
     if not isinstance(graph, JavaObject) or time_ms is None:
-        # Spark's own check: a Checkpoint without them is not taken.
-        raise MalformedFile("the Checkpoint in it has no graph or no time")
+        # Spark itself refuses a Checkpoint without them.
+        raise MalformedFile("the Checkpoint in the file has no graph or no time")
     conf = {str(key): str(value) for key, value in pairs(found.get("sparkConfPairs"))}
     streams = [one for one in objects if one.extends(_STREAM)]
     places = {id(one): at for at, one in enumerate(streams)}
@@ -90,13 +90,13 @@ def _stream(found: JavaObject, places: Mapping[int, int]) -> DStream:
 
 
 def _is_of_application(filter_: Any) -> bool:
-    """Spark's own filter, of textFileStream, is a lambda of the file stream's class."""
+    """Whether a filter is the application's; Spark's own is a lambda of the file stream's class."""
     own = "org/apache/spark/streaming/dstream/FileInputDStream$"
     return isinstance(filter_, JavaObject) and filter_.get("implClass") != own
 
 
 def scope_name(scope: Any) -> str | None:
-    """The operation that made a stream, out of Spark's JSON about it."""
+    """Return the operation that made a stream, from Spark's JSON about it."""
     try:
         said = json.loads(scope) if isinstance(scope, str) else None
     except (ValueError, RecursionError):
@@ -106,7 +106,7 @@ def scope_name(scope: Any) -> str | None:
 
 
 def _parents(found: JavaObject, places: Mapping[int, int]) -> tuple[int, ...]:
-    """`parent` first: whatever field of a stream holds a stream is read by it."""
+    """Return the streams that a stream reads, `parent` first: every stream in its fields."""
     of_fields = [value for held in found.fields.values() for value in held.values()]
     values = [found.get("parent"), *items(found.get("parents")), *of_fields]
     return tuple(dict.fromkeys(places[id(one)] for one in values if id(one) in places))
@@ -121,7 +121,7 @@ def _strings(value: JavaArray) -> tuple[str, ...]:
 
 
 def _ranges(value: Any) -> tuple[OffsetRange, ...]:
-    """The direct Kafka stream keeps (topic, partition, from, until) of each."""
+    """Return the ranges of a direct Kafka stream: (topic, partition, from, until) of each."""
     found = []
     for one in items(value) if isinstance(value, JavaArray) else ():
         if isinstance(one, JavaObject) and one.name.startswith("scala.Tuple4"):

@@ -1,7 +1,7 @@
-"""Which files a file stream has read, as of a batch, and which it has not: pure.
+"""Finds which files a file stream had read after a batch, and which it had not. Pure.
 
-A file stream remembers the files of its last batches by name; what is older than that counts as
-read by its time alone. From a state of an earlier batch on, files of later batches are unread.
+A file stream remembers the files of its last batches by name. Older files count as read, by their
+time alone. Seen from the state of an earlier batch, the files of later batches are unread.
 """
 
 from __future__ import annotations
@@ -18,26 +18,27 @@ class InputFiles:
 
     directory: str
     unread: tuple[str, ...]
-    """Oldest first."""
+    """The unread files, oldest first."""
     read: tuple[str, ...]
     gone: tuple[str, ...]
-    """Files of later batches that are not there any more."""
+    """Files of later batches that no longer exist."""
     ignores_before_ms: int
-    """Files that are as old as this or older are read, or were never meant to be."""
+    """Files of this age or older are read, or are never read."""
     newer_read: tuple[str, ...]
-    """Of the files that were read, those that are newer than that."""
+    """Read files that are newer than `ignores_before_ms`."""
     times: tuple[tuple[str, int], ...] = ()
-    """When each file was changed."""
+    """(file, time of its last change)"""
     passed_over: tuple[str, ...] = ()
-    """Of those that count as read, the ones that are older than the stream itself."""
+    """Files that count as read because they are older than the stream itself."""
 
 
 def input_files(
     stream: DStream, as_of_ms: int, last_ms: int, listed: Iterable[tuple[str, int]]
 ) -> InputFiles:
-    """`listed`: each file of the folder with the time of its change, in milliseconds.
+    """Return the files of a folder after a batch.
 
-    `last_ms` is the last batch that the stream has chosen files for.
+    `listed`: each file of the folder with the time of its change, in milliseconds. `last_ms` is the
+    last batch that the stream has chosen files for.
     """
     before = {name for time, names in stream.files.items() if time <= as_of_ms for name in names}
     after = {name for time, names in stream.files.items() if time > as_of_ms for name in names}

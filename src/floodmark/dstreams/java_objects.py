@@ -1,4 +1,4 @@
-"""Reads Java's object serialization as data: classes by their names, fields by theirs.
+"""Reads Java's object serialization as data: classes and fields by their names.
 
 No class is loaded and no method is called. The work is bounded by the stream's length: a stream
 that nests without end, or that makes much of few bytes, ends with an error. The format is fixed by
@@ -19,11 +19,11 @@ from floodmark.state.files.javadata import DataReader, decode_utf
 MAGIC = b"\xac\xed\x00\x05"
 _FIRST_HANDLE = 0x7E0000
 _DEEPEST = 5_000
-"""Levels of objects inside objects. Java itself has no stack for more."""
+"""The deepest nesting of objects. Java itself has no stack for more."""
 _MOST_PARENTS = 100
 _FREE_STEPS = 100_000
 _STEPS_PER_BYTE = 1
-"""What Spark writes takes a third of a step for a byte, or less."""
+"""The content that Spark writes takes at most a third of a step for a byte."""
 
 _WRITE_METHOD, _SERIALIZABLE, _EXTERNALIZABLE, _BLOCK_DATA, _ENUM = 0x01, 0x02, 0x04, 0x08, 0x10
 _PRIMITIVES = {
@@ -37,12 +37,12 @@ _PRIMITIVES = {
     "Z": struct.Struct(">?"),
 }
 _Steps = Generator[Any, Any, Any]
-"""The reading of something with parts. It yields each part that it needs, and gets its value."""
+"""Reads a value with parts. It yields each part that it needs, and receives the part's value."""
 
 
 @dataclass(frozen=True)
 class JavaClass:
-    """A class as the stream describes it: its name, its fields, the class it extends."""
+    """A class as the stream describes it: its name, its fields, the class that it extends."""
 
     name: str
     flags: int
@@ -52,7 +52,7 @@ class JavaClass:
 
     @cached_property
     def lineage(self) -> tuple[JavaClass, ...]:
-        """The class and those it extends, the nearest first."""
+        """The class and those that it extends, the nearest first."""
         found: list[JavaClass] = []
         one: JavaClass | None = self
         while one is not None:
@@ -63,20 +63,20 @@ class JavaClass:
 
 @dataclass(eq=False, repr=False)
 class JavaObject:
-    """An object: the fields of each of its classes, and what a class wrote beside them."""
+    """An object: the fields of each of its classes, and the extra data that a class wrote."""
 
     java_class: JavaClass
     fields: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Class name → field name → value."""
     written: list[Any] = field(default_factory=list)
-    """What `writeObject` methods added: values, and `bytes` for numbers."""
+    """The data that `writeObject` methods added: values, and `bytes` for numbers."""
 
     @property
     def name(self) -> str:
         return self.java_class.name
 
     def get(self, name: str, of_class: str | None = None) -> Any:
-        """A field's value, that of the nearest class first; None where there is no such field."""
+        """Return a field's value, of the nearest class first; None if there is no such field."""
         for one in self.java_class.lineage:
             found = self.fields.get(one.name, {})
             if name in found and of_class in (None, one.name):
@@ -101,16 +101,16 @@ class JavaEnum:
 
 
 def read_object(data: bytes) -> tuple[Any, list[JavaObject]]:
-    """The first object of a stream, and every object inside it, in the order of their writing."""
+    """Return the first object of a stream, and all objects inside it, in the order of writing."""
     reading = _Reading(data)
     value = next(reading.top_level(), None)
     if value is None:
-        raise MalformedFile("the stream holds no object", "Its write was stopped half way.")
+        raise MalformedFile("the stream holds no object", "The file's write was interrupted.")
     return value, reading.objects
 
 
 def read_objects(data: bytes) -> Iterator[Any]:
-    """Every object that was written to a stream, one after another."""
+    """Yield every object that was written to a stream, one after another."""
     return _Reading(data).top_level()
 
 
@@ -118,7 +118,7 @@ class _Reading:
     def __init__(self, data: bytes) -> None:
         if data[:4] != MAGIC:
             raise MalformedFile(
-                f"no stream of Java objects begins with {data[:4].hex(' ') or 'nothing'}",
+                f"a stream of Java objects does not begin with {data[:4].hex(' ') or 'nothing'}",
                 "Java's serialization begins with ac ed 00 05.",
             )
         self._in = DataReader(data, len(MAGIC))
@@ -150,7 +150,9 @@ class _Reading:
             yield self._run(self._content())
 
     def _run(self, content: Any) -> Any:
-        """The value of a content, whose parts are read on a stack of its own: not on Python's."""
+        """Return the value of a content; its parts are read on a separate stack, not on
+        Python's.
+        """
         if not isinstance(content, Generator):
             return content
         stack, value = [content], None
@@ -169,9 +171,9 @@ class _Reading:
             value = None
             if len(stack) > 3 * _DEEPEST:
                 raise OverLimit(
-                    f"its objects lie more than {_DEEPEST:,} levels deep",
+                    f"the objects are nested more than {_DEEPEST:,} levels deep",
                     "Java itself could not read them back.",
-                    "Look at the file: no application of Spark's is like that.",
+                    "Check the file: Spark does not write such an application.",
                 )
         return value
 
@@ -179,20 +181,20 @@ class _Reading:
         self._steps -= steps
         if self._steps < 0:
             raise OverLimit(
-                "the stream takes more work than its size can need",
-                "It was made to keep its reader busy.",
-                "Look at the file: Spark writes none like that.",
+                "the stream needs more work than its size allows",
+                "Somebody may have made it to keep its reader busy.",
+                "Check the file: Spark does not write such a stream.",
             )
 
     def _content(self) -> Any:
-        """The next value, or the steps that read it."""
+        """Return the next value, or the steps that read it."""
         kind = self._in.take(1)[0]
         found = self._kinds.get(kind)
         if found is None:
             if kind == 0x7B:
-                raise MalformedFile("the stream ends with an error that its writer met")
+                raise MalformedFile("the stream ends with an error of its writer")
             raise MalformedFile(
-                f"byte {self._in.position - 1}: nothing of Java's begins with {kind:#04x}"
+                f"byte {self._in.position - 1}: no Java value begins with {kind:#04x}"
             )
         return found()
 
@@ -233,7 +235,7 @@ class _Reading:
         yield self._annotation()
         parent = yield self._content()
         if parent is not None and not isinstance(parent, JavaClass):
-            raise MalformedFile(f"{name}: what it extends is no class")
+            raise MalformedFile(f"{name}: the stream names no class that it extends")
         described = JavaClass(name, flags, tuple(fields), parent)
         if len(described.lineage) > _MOST_PARENTS:
             raise OverLimit(f"{name} extends more than {_MOST_PARENTS} classes")
@@ -261,7 +263,7 @@ class _Reading:
         return described
 
     def _annotation(self) -> _Steps:
-        """What a class wrote of its own, up to the mark that ends it."""
+        """Return the extra data that a class wrote, up to the closing mark."""
         found = []
         while self._in.data[self._in.position : self._in.position + 1] != b"\x78":
             found.append((yield self._content()))
@@ -300,7 +302,9 @@ class _Reading:
                     made.written += yield self._annotation()
             elif one.flags & _EXTERNALIZABLE:
                 if not one.flags & _BLOCK_DATA:
-                    raise MalformedFile(f"{one.name} was written in a way that only it can read")
+                    raise MalformedFile(
+                        f"{one.name} was written in a form that only this class can read"
+                    )
                 made.written += yield self._annotation()
         return made
 

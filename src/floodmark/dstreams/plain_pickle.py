@@ -1,9 +1,9 @@
 """Unpickles plain data and nothing else: numbers, text, bytes, dates, and collections of them.
 
 A pickle is a program: it names functions of any module and calls them. This reader knows the
-operations that build plain data, and the few types below; a pickle that wants more is refused
-before anything of it is called. It is Python's own unpickler in Python, whose memory follows the
-pickle's length; the one in C makes room for whatever index a pickle names.
+operations that build plain data, and the few types below. It refuses any other pickle before it
+calls anything. It uses Python's own unpickler in Python, whose memory follows the pickle's length;
+the unpickler in C reserves memory for any index that a pickle names.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from floodmark.errors import CannotRead, MalformedFile, Refused
 
-# Calls into Python code, objects of any class, and what only a program of its own resolves.
+# These call Python code, build objects of any class, or need another program to resolve them.
 _REFUSED = (
     pickle.BUILD,
     pickle.INST,
@@ -38,7 +38,7 @@ _BROKEN = (
 
 
 class NotPlain(Refused):
-    """A pickle of something other than plain data."""
+    """Raised for a pickle of anything other than plain data."""
 
 
 @lru_cache(maxsize=1)
@@ -53,7 +53,7 @@ def _types() -> dict[tuple[str, str], Any]:
     found["decimal", "Decimal"] = decimal.Decimal
     for module in ("builtins", "__builtin__"):  # the second is Python 2's, and of protocol 2
         found |= {(module, one.__name__): one for one in (set, frozenset, complex)}
-    # Protocol 2 has no bytes: it writes text, to be encoded as latin1.
+    # Protocol 2 has no bytes: it writes text that must be encoded as latin1.
     found["_codecs", "encode"] = _latin1
     return found
 
@@ -65,7 +65,9 @@ def _latin1(text: str, encoding: str) -> bytes:
 
 
 def plain_loads(data: bytes) -> Any:
-    """The value of a pickle of plain data. Anything else is `NotPlain`, damage `MalformedFile`."""
+    """Return the value of a plain pickle; raise `NotPlain` for others, `MalformedFile` for
+    damage.
+    """
     try:
         return _PlainUnpickler(io.BytesIO(data)).load()
     except _BROKEN as error:
@@ -98,20 +100,20 @@ for _operation in _REFUSED:
 def not_plain(what: str) -> NotPlain:
     return NotPlain(
         f"the state is not plain data: it needs {what}",
-        "Unpickling it would run code that the pickle chooses. Numbers, text, tuples, lists, "
-        "dicts, dates and decimals are read without.",
-        "If you trust whoever wrote this folder, give --trust.",
+        "Unpickling it would run code that the pickle chooses. floodmark reads numbers, text, "
+        "tuples, lists, dicts, dates and decimals without it.",
+        "If you trust the writer of this folder, give --trust.",
     )
 
 
 def trusting_loads(data: bytes) -> Any:
-    """The value of any pickle. Its code runs: only for a folder whose writer the user trusts."""
+    """Return the value of any pickle. Its code runs: only for a folder that the user trusts."""
     try:
         return pickle.loads(data)  # nosec B301: the user has said --trust
     except Exception as error:
         raise CannotRead(
             "a pickled batch of the state cannot be unpickled",
             f"{type(error).__name__}: {error}",
-            "Its classes have to be importable as they were: put the application's folder on "
+            "Python must be able to import its classes: put the application's folder on "
             "PYTHONPATH.",
         ) from None

@@ -1,7 +1,7 @@
-"""Turns what a state holds into rows: plain values with names, for JSON and Parquet.
+"""Converts values of a state to rows: plain values with names, for JSON and Parquet.
 
-A tuple becomes `_1`, `_2`, … as Spark names its fields, a case class its fields, a key or a value
-of one number or text the field `key` or `value`.
+A tuple becomes `_1`, `_2`, … as Spark names its fields, and a case class its fields. A key or a
+value that is one number or text becomes the field `key` or `value`.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from floodmark.state.files.javadata import DataReader
 
 _DEEPEST = 60
 _MOST_VALUES = 1_000_000
-"""In one key or value: a few bytes can name one list many times over."""
+"""The limit for one key or value: a few bytes can name one list many times."""
 _TUPLE = re.compile(r"scala\.Tuple(\d{1,2})(?:\$mc\w+\$sp)?")
 _EPOCH = datetime(1970, 1, 1)
 _PLAIN = (str, int, float, bool, bytes, type(None), Decimal, datetime, date, time, timedelta)
 
 
 def named(value: Any, name: str, budget: Budget | None = None) -> dict[str, Any]:
-    """A key or a value as a row's field of fields."""
+    """Return a key or a value as fields with names."""
     plain = plain_value(value, budget or Budget())
     return plain if isinstance(plain, dict) else {name: plain}
 
 
 class Budget:
-    """How many values one row may still have."""
+    """Counts how many values one row may still have."""
 
     def __init__(self) -> None:
         self.left = _MOST_VALUES
@@ -42,10 +42,11 @@ class Budget:
         self.left -= 1
         if self.left < 0 or depth > _DEEPEST:
             raise OverLimit(
-                f"a key or a value of the state has more than {_MOST_VALUES:,} values, or lies "
-                f"more than {_DEEPEST} levels deep",
-                "No state of a stream is like that: the file may be made to fill the memory.",
-                "Look at the file first.",
+                f"a key or a value of the state has more than {_MOST_VALUES:,} values, or is "
+                f"nested more than {_DEEPEST} levels deep",
+                "A stream does not have such state: somebody may have made the file to fill the "
+                "memory.",
+                "Check the file first.",
             )
 
 
@@ -71,26 +72,26 @@ def plain_value(value: Any, budget: Budget, depth: int = 0) -> Any:
         return sorted((plain_value(one, budget, depth + 1) for one in value), key=repr)
     if isinstance(value, dict):
         return _mapping(list(value.items()), budget, depth)
-    # Only a trusted pickle can hold more: a scalar of numpy's, or an object with fields.
+    # Only a trusted pickle can hold other values: a numpy scalar, or an object with fields.
     if hasattr(value, "item") and hasattr(value, "dtype"):
         return plain_value(value.tolist(), budget, depth + 1)
     if hasattr(value, "__dict__"):
         return _mapping([(str(name), one) for name, one in vars(value).items()], budget, depth)
     raise CannotRead(
         f"a value of the state is of {type(value).__module__}.{type(value).__qualname__}",
-        "It has no fields that a row could have.",
+        "The value has no fields for the columns of a row.",
     )
 
 
 def has_names_alone(value: Any) -> bool:
-    """Whether its fields have names and no order: Java sorts the fields of an object."""
+    """Whether its fields have names but no order: Java sorts the fields of an object."""
     if isinstance(value, JavaObject) and value.name == "scala.Some":
         return has_names_alone(option(value))
     return isinstance(value, JavaObject) and not value.name.startswith(("java.", "scala."))
 
 
 def json_value(value: Any) -> Any:
-    """A plain value as JSON has it: times in ISO 8601, bytes in base64."""
+    """Return a plain value as JSON data: times in ISO 8601, bytes in base64."""
     if isinstance(value, dict):
         return {key: json_value(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -157,15 +158,15 @@ def _java(value: JavaObject | JavaArray | JavaEnum, budget: Budget, depth: int) 
 
 def _only_by_its_class(name: str) -> CannotRead:
     return CannotRead(
-        f"a value of the state is of {name}, which writes itself in a way of its own",
-        "Only that class reads it back.",
+        f"a value of the state is of {name}, which has its own form of writing",
+        "Only that class can read it.",
         "Read it with the application, sc.checkpointFile(folder), and keep plain values in the "
         "state: numbers, text, tuples, case classes, collections, dates.",
     )
 
 
 def tuple_items(value: JavaObject) -> list[Any]:
-    """Of a scala.Tuple, also of one that Scala made for numbers."""
+    """Return the items of a scala.Tuple, also of one that Scala made for numbers."""
     match = _TUPLE.fullmatch(value.name)
     special = {
         name.partition("$")[0]: held
@@ -194,7 +195,7 @@ def _collection(value: JavaObject, budget: Budget, depth: int) -> Any:
         return _mapping(pairs(value), budget, depth)
     held = items(value)
     if not held and not value.written and held_array(value) is None and any(value.fields.values()):
-        raise _only_by_its_class(value.name)  # a Range, say: nothing of it is written as a value
+        raise _only_by_its_class(value.name)  # such as a Range, which writes no values
     return [plain_value(one, budget, depth + 1) for one in held]
 
 
@@ -243,7 +244,7 @@ def _moment(value: JavaObject) -> datetime:
 
 
 def _of_java_time(value: JavaObject) -> Any:
-    """As java.time.Ser writes them: a number that tells the class, then its fields."""
+    """Decode java.time.Ser: a number that names the class, then its fields."""
     block = b"".join(one for one in value.written if isinstance(one, bytes))
     reader = DataReader(block, 1)
     try:
@@ -269,7 +270,7 @@ def _local_date(reader: DataReader) -> date:
 
 
 def _local_time(reader: DataReader) -> time:
-    """The last part that is not zero is followed by nothing, and written as its complement."""
+    """Decode a time; zeros at its end are left out, and its last part is the complement."""
     parts: list[int] = []
     for form in (">b", ">b", ">b"):
         part = reader.number(form)

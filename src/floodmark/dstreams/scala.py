@@ -1,6 +1,6 @@
-"""Scala's and Java's everyday values, out of their serialized form: lists, maps, numbers, times.
+"""Decodes serialized values of Scala and Java: lists, maps, numbers, times.
 
-Scala 2.12 and 2.13 write collections in different ways; both come out the same.
+Scala 2.12 and 2.13 write collections in different ways; both give the same result.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def text(value: Any) -> str | None:
 
 
 def items(value: Any) -> list[Any]:
-    """What a collection holds; nothing for what is none."""
+    """Return the items of a collection; an empty list if it is not a collection."""
     if isinstance(value, JavaArray):
         return list(value.items)
     if not isinstance(value, JavaObject):
@@ -47,21 +47,21 @@ def items(value: Any) -> list[Any]:
 
 
 def held_array(value: JavaObject) -> JavaArray | None:
-    """What a collection keeps its values in: `unsafeArray` in Scala's ArraySeq, `a` in Java's."""
+    """Return the array of a collection: `unsafeArray` in Scala's ArraySeq, `a` in Java's."""
     found = (value.get(name) for name in ("array", "unsafeArray", "a"))
     return next((one for one in found if isinstance(one, JavaArray)), None)
 
 
 def _ends(value: JavaObject) -> bool:
     return value.name.endswith(_ENDS) or (
-        # A Scala object stands as the class that it is the only one of.
+        # A Scala object is written as its class, of which it is the only instance.
         value.name == "scala.runtime.ModuleSerializationProxy"
         and str(getattr(value.get("moduleClass"), "name", "")).endswith("SerializeEnd$")
     )
 
 
 def pairs(value: Any) -> list[tuple[Any, Any]]:
-    """What a map holds: Scala 2.13 writes tuples, 2.12 keys and values in turn."""
+    """Return the pairs of a map: Scala 2.13 writes tuples, 2.12 keys and values in turn."""
     held = items(value)
     if all(isinstance(one, JavaObject) and one.name.startswith("scala.Tuple2") for one in held):
         return [(one.get("_1"), one.get("_2")) for one in held]
@@ -69,7 +69,7 @@ def pairs(value: Any) -> list[tuple[Any, Any]]:
 
 
 def option(value: Any) -> Any:
-    """What is inside a Some; None for None."""
+    """Return the value inside a Some; None for None."""
     if isinstance(value, JavaObject) and value.name == "scala.Some":
         held = value.fields.get("scala.Some", {})
         return held.get("value", held.get("x"))  # `x` before Scala 2.12.5
@@ -77,7 +77,7 @@ def option(value: Any) -> Any:
 
 
 def millis(value: Any) -> int | None:
-    """Of Spark's Time or Duration, which hold one number."""
+    """Return the milliseconds of Spark's Time or Duration, which hold one number."""
     if not isinstance(value, JavaObject):
         return None
     held = [one for fields in value.fields.values() for one in fields.values()]

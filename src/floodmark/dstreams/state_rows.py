@@ -1,7 +1,7 @@
 """Reads one part of a saved RDD: the keys and values of updateStateByKey and mapWithState.
 
-Python's parts hold pickled batches, Scala's and Java's their objects; mapWithState's hold one map
-each. All are streams of Java objects, packed or not.
+Python's parts hold pickled batches; Scala's and Java's hold their objects; those of mapWithState
+hold one map each. All are streams of Java objects, packed or not.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from floodmark.dstreams.java_objects import MAGIC, JavaArray, JavaObject, read_o
 from floodmark.dstreams.plain_pickle import plain_loads
 from floodmark.dstreams.plain_values import Budget, plain_value, tuple_items
 from floodmark.errors import CannotRead, MalformedFile
-from floodmark.state.files.framing import decompress
+from floodmark.state.files.compression import decompress
 
 _RECORD = "org.apache.spark.streaming.rdd.MapWithStateRDDRecord"
 _MAP = "org.apache.spark.streaming.util.OpenHashMapBasedStateMap"
@@ -21,9 +21,9 @@ Pair = tuple[Any, Any]
 
 
 def state_pairs(data: bytes, loads: Callable[[bytes], Any] = plain_loads) -> Iterator[Pair]:
-    """(key, value) of each; `loads` reads a pickled batch."""
+    """Yield the (key, value) pairs; `loads` reads a pickled batch."""
     if not data:
-        raise MalformedFile("the part is empty", "Its write was stopped half way.")
+        raise MalformedFile("the part is empty", "The file's write was interrupted.")
     content = data if data.startswith(MAGIC) else _unpacked(data)
     if not content:
         return  # a partition without a key
@@ -37,9 +37,9 @@ def state_pairs(data: bytes, loads: Callable[[bytes], Any] = plain_loads) -> Ite
             yield key, value
         else:
             raise CannotRead(
-                f"a record of it is {getattr(record, 'name', type(record).__name__)}",
-                "Only pairs of keys and values are state: the RDD is a stream's own data.",
-                "`floodmark inspect` shows which streams have state.",
+                f"a record of the part is {getattr(record, 'name', type(record).__name__)}",
+                "State is pairs of keys and values; this RDD holds other data of a stream.",
+                "`floodmark inspect CP` shows which streams have state.",
             )
 
 
@@ -47,8 +47,8 @@ def _unpacked(data: bytes) -> bytes:
     content = decompress(data)
     if content and not content.startswith(MAGIC):
         raise CannotRead(
-            "its records are no Java objects",
-            "Another serializer than Java's or Kryo wrote them, or the part is damaged.",
+            "the records are not Java objects",
+            "A serializer other than Java's and Kryo's wrote them, or the part is damaged.",
             "Read it with the application: sc.checkpointFile(folder).",
         )
     return content
@@ -58,15 +58,15 @@ def _pickled(batch: Any) -> Iterator[Pair]:
     for record in batch if isinstance(batch, list) else [batch]:
         if not isinstance(record, tuple) or len(record) != 2:
             raise CannotRead(
-                "a record of it is no pair of a key and a value",
-                "The RDD is a stream's own data, not state.",
-                "`floodmark inspect` shows which streams have state.",
+                "a record of the part is not a pair of a key and a value",
+                "The RDD holds other data of a stream, not state.",
+                "`floodmark inspect CP` shows which streams have state.",
             )
         yield record
 
 
 def _of_map(found: Any) -> Iterator[Pair]:
-    """As OpenHashMapBasedStateMap reads itself: what changed, then what it changed."""
+    """Decode a map as OpenHashMapBasedStateMap reads itself: the changes, then the older map."""
     if not isinstance(found, JavaObject) or found.name != _MAP:
         return  # EmptyStateMap
     written = _Written(found.written)
@@ -94,7 +94,7 @@ def _hashed(key: Any) -> str:
 
 
 class _Written:
-    """What a class wrote of its own, read as it reads it back: objects, and numbers in blocks."""
+    """Reads the extra data of a class in the class's own order: objects, and numbers in blocks."""
 
     def __init__(self, found: list[Any]) -> None:
         self._found = iter(found)

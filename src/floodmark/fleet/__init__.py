@@ -1,4 +1,4 @@
-"""Facts about streams, worked out from what was read of them. Pure: opens nothing.
+"""Computes facts about streams from what was read of them. Pure: opens nothing.
 
 `serve` shows them as pages and JSON.
 """

@@ -1,4 +1,4 @@
-"""When somebody has to be told: a stream stalls, falls behind, or its checkpoint has an error."""
+"""Decides when somebody must be alerted: a stream stalls, falls behind, or has an error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TIMES = 2
 @dataclass(frozen=True)
 class Alert:
     event: str
-    """`stalled`, `behind` or `error-finding`; with `-over` when it is over."""
+    """`stalled`, `behind` or `error-finding`; with `-over` when it has ended."""
     id: str
     name: str
     path: str
@@ -26,7 +26,7 @@ class Alert:
 
 
 def troubles(card: FleetCard, lags: Sequence[int]) -> dict[str, str]:
-    """Event → its words. `lags`: the records behind in the last samples, oldest first."""
+    """Return each event's sentence; `lags`: records behind in the last samples, oldest first."""
     found = {}
     if card.health is StreamHealth.STALLED:
         found[STALLED] = card.words
@@ -38,14 +38,14 @@ def troubles(card: FleetCard, lags: Sequence[int]) -> dict[str, str]:
 
 
 def falls_behind(lags: Sequence[int]) -> bool:
-    """The lag grew in each of the last samples, and at least doubled over them."""
+    """Whether the lag grew in each of the last samples, and at least doubled over them."""
     recent = lags[-_GROWING_SAMPLES:]
     grows = all(after > before for before, after in pairwise(recent))
     return len(recent) == _GROWING_SAMPLES and grows and recent[-1] >= _TIMES * max(recent[0], 1)
 
 
 def changes(before: dict[str, str], now: dict[str, str]) -> list[tuple[str, str]]:
-    """(event, words) of what began and of what is over."""
+    """Return (event, words) for each event that began or ended."""
     begun = [(event, words) for event, words in now.items() if event not in before]
     over = [(f"{event}-over", "It is over.") for event in before if event not in now]
     return begun + over

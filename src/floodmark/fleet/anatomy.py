@@ -1,4 +1,4 @@
-"""What each file of a checkpoint is, and whether a restart reads it."""
+"""Describes each file of a checkpoint, and whether a restart reads it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from floodmark.checkpoint.layout import (
+    CHECKSUM,
     COMMITS,
     METADATA,
     NOTES,
     OFFSETS,
+    OPERATOR_METADATA,
     SOURCES,
     STATE,
+    STATE_SCHEMA,
     FileInfo,
     batch_id,
     is_temporary,
+    main_file,
     names_in,
     parse_state_file,
 )
@@ -25,7 +29,7 @@ from floodmark.connectors.files.file_log import names_to_read
 from floodmark.connectors.registry import about
 from floodmark.fleet.dstreams_anatomy import DStreamsFiles
 from floodmark.fleet.state_map import Tables
-from floodmark.fleet.told_files import Reads, ToldFile, checksum_of, told_note
+from floodmark.fleet.told_files import Reads, ToldFile, told_note
 
 _MOST_FILES = 3000
 
@@ -43,12 +47,12 @@ class FileFact:
 @dataclass(frozen=True)
 class FolderFact:
     path: str
-    """Empty for the checkpoint's own folder."""
+    """The folder's path; empty for the checkpoint's own folder."""
     files: tuple[FileFact, ...]
     count: int
     bytes: int
     read_bytes: int
-    """Of those that a restart reads."""
+    """The bytes of files that a restart reads."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Anatomy:
     read_files: int
     read_bytes: int
     left_out: int
-    """Files that are counted and not listed."""
+    """The number of files that are counted but not listed."""
 
 
 def anatomy(checkpoint: Checkpoint, tables: Tables) -> Anatomy:
@@ -103,7 +107,7 @@ def _tell(reader: _Reader | DStreamsFiles, path: str) -> ToldFile:
     note = told_note(path)
     if note is not None:
         return note
-    main = checksum_of(path)
+    main = main_file(path)
     if main is not None and not is_temporary(path.rpartition("/")[2]):
         _, reads, _ = reader.tell(main)
         return (
@@ -115,7 +119,7 @@ def _tell(reader: _Reader | DStreamsFiles, path: str) -> ToldFile:
 
 
 class _Reader:
-    """Tells of one path after another."""
+    """Describes one path after another."""
 
     def __init__(self, checkpoint: Checkpoint, tables: Tables) -> None:
         self._checkpoint = checkpoint
@@ -191,13 +195,13 @@ class _Reader:
         return kinds[found.kind], Reads.NO, "History, or a snapshot after it holds the same."
 
     def _beside_state(self, path: str) -> ToldFile:
-        if "/_metadata/" in path or "/_stateSchema/" in path:
+        if f"/{OPERATOR_METADATA}/" in path or f"/{STATE_SCHEMA}/" in path:
             return (
                 "What the operator says of itself: name, partitions, schema.",
                 Reads.YES,
                 "A restart compares it with the new plan.",
             )
-        if path.endswith(".crc"):
+        if path.endswith(CHECKSUM):
             return "Spark's checksum of a state file.", Reads.MAYBE, "It is read with its file."
         if "/SSTs/" in path or "/logs/" in path:
             what = "Rows of the state, as RocksDB keeps them."
@@ -210,7 +214,7 @@ class _Reader:
 
 
 def _source_logs(checkpoint: Checkpoint) -> Mapping[str, Collection[str]]:
-    """File source → the entries of its log that a restart reads."""
+    """Return, for each file source, the entries of its log that a restart reads."""
     found = {}
     for source in checkpoint.sources:
         if about(source).lists_files:
@@ -229,7 +233,7 @@ def _in_spark_order(folder: str) -> tuple[int, list[tuple[int, int, str]]]:
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
-    """9 before 10, names without a number last."""
+    """Return a sort key that puts 9 before 10, and names without a number last."""
     number = name.lstrip(".").split(".")[0].split("_")[0]
     if number.isascii() and number.isdecimal() and len(number) < 19:
         return [(0, int(number), name)]

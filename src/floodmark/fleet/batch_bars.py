@@ -1,4 +1,4 @@
-"""The batches of a checkpoint as bars from planned to committed, with marks between them."""
+"""Shows the batches of a checkpoint as bars from planned to committed, with marks between."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from floodmark.fleet.progress_lines import ProgressLine
 
 FROM_PROGRESS = "progress"
 FROM_FILES = "files"
-# A copy of a checkpoint has the times of the copying: then the files tell no duration.
+# The files of a copied checkpoint have the times of copying, so they show no duration.
 _LONGEST_MS = 7 * 86_400_000
 _CLOCKS_DIFFER_MS = 5_000
 
@@ -22,27 +22,27 @@ _CLOCKS_DIFFER_MS = 5_000
 @dataclass(frozen=True)
 class BatchBar:
     batch: int
-    """The batch."""
+    """The number of the batch."""
     status: Status
     """`committed`, `in-flight`, `uncommitted-gap` (a later one is committed) or `offset-purged`
     (only its commit is left)."""
     planned_ms: int | None
-    """The batch's own time, which Spark takes when it plans it."""
+    """The batch's own time, which Spark sets when it plans the batch."""
     committed_ms: int | None
-    """When the commit was written, as storage tells."""
+    """The time when the commit was written, according to the storage."""
     duration_ms: int | None
-    """Spark's own triggerExecution where a progress line tells; else from planned to committed."""
+    """Spark's own triggerExecution in a progress line; else the time from planned to committed."""
     source: str | None
-    """What tells the duration: `progress` or `files`."""
+    """The origin of the duration: `progress` or `files`."""
     watermark_ms: int | None
-    """The watermark that the batch began with."""
+    """The watermark with which the batch began."""
     rows: int | None = None
-    """Rows that it read, where a progress line tells."""
+    """The number of rows that it read, if a progress line has it."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Something that happened before a batch."""
+    """An event before a batch."""
 
     batch: int
     kind: str
@@ -88,7 +88,7 @@ def _bar(
 
 
 def was_copied(checkpoint: Checkpoint) -> bool:
-    """The files' times are those of a copy: they span far less than the batches' own."""
+    """Whether the files' times are a copy's: they span much less than the batches' own."""
     return copied_times(
         [
             (batch, entry.metadata.batch_timestamp_ms)
@@ -118,7 +118,7 @@ def marks(
     changes: Iterable[Mark],
     progress: Sequence[ProgressLine],
 ) -> tuple[Mark, ...]:
-    """`notes` of starts, oldest first; `changes` by floodmark."""
+    """Return the marks; `notes` of starts are oldest first, `changes` are floodmark's."""
     found = [*_starts(notes), *_confs(checkpoint), *changes]
     noted = {mark.batch for mark in found if mark.kind == "restart"}
     found += [mark for mark in _runs(progress) if mark.batch not in noted]
@@ -162,7 +162,7 @@ def _runs(progress: Sequence[ProgressLine]) -> list[Mark]:
 
 
 def _confs(checkpoint: Checkpoint) -> list[Mark]:
-    """Where an entry pins other settings than the one before it: another Spark, another conf."""
+    """Mark the entries that pin other settings than the one before: other Spark, other conf."""
     found = []
     for before, after in pairwise(sorted(checkpoint.offsets)):
         one, other = checkpoint.offsets[before].metadata, checkpoint.offsets[after].metadata

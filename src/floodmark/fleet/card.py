@@ -1,4 +1,4 @@
-"""One checkpoint of a fleet in short: what a row of the fleet page shows."""
+"""Summarises one checkpoint of a fleet, for a row of the fleet page."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _LONGEST = 300
 
 @dataclass(frozen=True)
 class CardLag:
-    """How far behind all sources together are; None where one of them does not tell."""
+    """The lag of all sources together; None where a source does not report it."""
 
     records: int | None = None
     bytes: int | None = None
     ms: int | None = None
     retention_ms: int | None = None
-    """Until the source removes what this stream has not read yet, at the speed of late."""
+    """The time until the source removes unread records, at the recent speed."""
     problem: str | None = None
-    """Why the lag is not known, in words."""
+    """A sentence that says why the lag is unknown."""
     bytes_estimated: bool = False
 
 
@@ -31,16 +31,16 @@ class FindingCounts:
     warning: int = 0
     advice: int = 0
     first: str | None = None
-    """The worst one's words."""
+    """The words of the worst finding."""
 
 
 @dataclass(frozen=True)
 class CardDStreams:
-    """What a row says of a DStreams folder. Its `last_commit_ms` is when it was last saved."""
+    """The summary of a DStreams folder; its `last_commit_ms` is when it was last saved."""
 
     batch_ms: int | None
     pending: int | None
-    """Batches that were planned and not finished."""
+    """The number of batches that were planned and not finished."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class FleetCard:
     name: str
     root: str
     group: str | None
-    """The declarative pipeline that it is a flow of."""
+    """The declarative pipeline, if the checkpoint belongs to a flow."""
     health: StreamHealth
     words: str
     kind: str | None = None
     query_id: str | None = None
     sources: tuple[str, ...] = ()
-    """Kinds of its sources."""
+    """The kinds of its sources."""
     latest_batch: int | None = None
     committed_batch: int | None = None
     in_flight_batch: int | None = None
@@ -69,14 +69,14 @@ class FleetCard:
     bytes: int | None = None
     files: int | None = None
     findings: FindingCounts | None = None
-    """None: not examined yet."""
+    """None: the checkpoint was not examined yet."""
     steps_ms: tuple[int, ...] = ()
     """The last times between commits, oldest first, for a small plot."""
     dstreams: CardDStreams | None = None
     superseded: bool = False
-    """A later checkpoint of its flow is in use."""
+    """True where a later checkpoint of its flow is in use."""
     problem: str | None = None
-    """Why it is grey."""
+    """The reason why the card is grey."""
     checked_ms: int = 0
     revision: int = 0
 
@@ -92,7 +92,7 @@ def pulse_fields(pulse: Pulse) -> Mapping[str, object]:
 
 
 def group_of(path: str, root: str) -> str | None:
-    """The declarative pipeline, by its storage folder; None for an ordinary checkpoint."""
+    """Return the declarative pipeline, by its storage folder; None for an ordinary checkpoint."""
     place = flow_place(path)
     if place is None:
         return None
@@ -102,7 +102,7 @@ def group_of(path: str, root: str) -> str | None:
 
 
 def name_of(path: str, root: str) -> str:
-    """What tells it from the others below the root: a flow by its table, else the path below."""
+    """Return a name within the root: a flow's table, or else the path below the root."""
     place = flow_place(path)
     if place is not None:
         table = place.table.rpartition(".")[2]
@@ -113,7 +113,7 @@ def name_of(path: str, root: str) -> str:
 
 
 def superseded(paths: Iterable[str]) -> frozenset[str]:
-    """Of the checkpoints of flows, those that a full refresh has left behind."""
+    """Return the checkpoints of flows that a full refresh has left behind."""
     places = {path: place for path in paths if (place := flow_place(path)) is not None}
     newest: dict[str, int] = {}
     for place in places.values():
@@ -122,5 +122,5 @@ def superseded(paths: Iterable[str]) -> frozenset[str]:
 
 
 def bounded(text: str, longest: int = _LONGEST) -> str:
-    """A stranger's text, as long as a page can show."""
+    """Shorten a stranger's text to what a page can show."""
     return text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"

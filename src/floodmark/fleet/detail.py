@@ -1,4 +1,4 @@
-"""All that one checkpoint's page shows, put together from what was read."""
+"""Collects all that one checkpoint's page shows, from what was read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PagePart:
     part: str
     position: str
     started: str | None
-    """Where the newest batch began to read it."""
+    """The position at which the newest batch began to read the part."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class PageSource:
     parts: tuple[PagePart, ...]
     left_out: int
     options: Mapping[str, str]
-    """As the note of the last start has them, without secrets."""
+    """The options in the note of the last start, without secrets."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class PageFinding:
 
 @dataclass(frozen=True)
 class StartSummary:
-    """What the last start ran with, by its note."""
+    """The last start's versions and settings, from its note."""
 
     pipeline: str
     spark_version: str
@@ -99,9 +99,9 @@ class CheckpointDetail:
     progress: tuple[ProgressLine, ...]
     last_start: StartSummary | None
     lacks: Mapping[str, str]
-    """View → what it needs and does not have."""
+    """The data that each view needs but does not have."""
     dstreams: DStreamsView | None = None
-    """Of a DStreams folder, which has no log of batches."""
+    """The view of a DStreams folder, which has no log of batches."""
 
 
 def detail(
@@ -114,7 +114,7 @@ def detail(
     progress: Sequence[ProgressLine],
     now_ms: int,
 ) -> CheckpointDetail:
-    """`notes` of starts and `progress`, oldest first."""
+    """Collect the page's content; `notes` of starts and `progress` are oldest first."""
     checkpoint = evidence.checkpoint
     inside = checkpoint.dstreams
     structured = checkpoint.kind is Kind.STRUCTURED_STREAMING

@@ -1,4 +1,4 @@
-"""What each file of a DStreams folder is, and whether a recovery reads it."""
+"""Describes each file of a DStreams folder, and whether a recovery reads it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from floodmark.fleet.told_files import Reads, ToldFile
 
 
 class DStreamsFiles:
-    """Tells of one path after another."""
+    """Describes one path after another."""
 
     def __init__(self, checkpoint: Checkpoint, found: DStreamsCheckpoint) -> None:
         self._found = found

@@ -1,4 +1,4 @@
-"""What the page of a DStreams folder shows: saved applications, batches, streams and states."""
+"""Shows a DStreams folder on a page: saved applications, batches, streams and states."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SavedApplication:
     written_ms: int | None
     bytes: int
     role: str
-    """`restart`: Spark takes it; `then`: if that fails; `unreadable`; or `older`."""
+    """`restart`: Spark uses it; `then`: if that fails; `unreadable`; or `older`."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class DStreamsStream:
     kind: str
     words: str
     state_ms: int | None
-    """The batch whose state is the newest that is whole; None: it has no state here."""
+    """The newest batch whose state is whole; None: the stream has no state here."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class DStreamsState:
     path: str
     stream: int | None
     batch_ms: int | None
-    """None: the application no longer names it."""
+    """The batch of the state; None: the application no longer names it."""
     written_ms: int | None
     partitions: int
     bytes: int
@@ -75,17 +75,17 @@ class DStreamsView:
     checkpoint_interval_ms: int | None
     state_interval_ms: int | None
     pending: int | None
-    """Batches that were planned and not finished; None: no file can be read."""
+    """The number of batches that were planned and not finished; None: no file can be read."""
     saved: tuple[SavedApplication, ...]
     batches: tuple[DStreamsBatch, ...]
-    """Those that the application remembers, oldest first."""
+    """The batches that the application remembers, oldest first."""
     streams: tuple[DStreamsStream, ...]
     states: tuple[DStreamsState, ...]
     states_left_out: int
     received_logs: int
     received_bytes: int
     left_over: int
-    """Writes that were never finished."""
+    """Return the files of writes that never finished."""
 
 
 def dstreams_view(checkpoint: Checkpoint) -> DStreamsView | None:
@@ -124,7 +124,7 @@ def dstreams_view(checkpoint: Checkpoint) -> DStreamsView | None:
 
 
 def dstreams_steps(found: DStreamsCheckpoint) -> tuple[ProtocolStep, ...]:
-    """How a batch of DStreams is kept: the application, the batch itself, the state."""
+    """Return the steps by which DStreams store a batch: application, batch, state."""
     pending = found.pending_times
     waits = bool(pending) or pending is None
     states = [state for at in found.state_streams if (state := newest_state(found, at))]

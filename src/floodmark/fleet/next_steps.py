@@ -1,4 +1,4 @@
-"""What one can do with a checkpoint next: commands to copy. Nothing here is carried out."""
+"""Proposes what to do with a checkpoint next: commands to copy. Nothing is executed here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class NextStep:
     why: str
     command: str
     plan: str | None = None
-    """The verb whose plan can be asked for."""
+    """The verb whose plan can be shown."""
 
 
 def next_steps(
@@ -103,6 +103,6 @@ def dstreams_next_steps(path: str, errors: int) -> tuple[NextStep, ...]:
 
 
 def rewindable(checkpoint: Checkpoint) -> int | None:
-    """The batch before the last committed one, where both logs still have it."""
+    """Return the batch before the last committed one, if both logs still have it."""
     done: Sequence[int] = sorted(set(checkpoint.commit_ids) & set(checkpoint.offset_ids))
     return done[-2] if len(done) > 1 else None

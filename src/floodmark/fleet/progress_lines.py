@@ -1,6 +1,7 @@
-"""Progress lines that `run` keeps, read back. Pure.
+"""Parses the progress lines that `run` keeps. Pure.
 
-The file lies in the checkpoint, so a stranger may have written it: what is no number is left out.
+The file is in the checkpoint, so a stranger may have written it: values that are no number are
+left out.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 PHASES = ("latestOffset", "queryPlanning", "getBatch", "walCommit", "addBatch", "commitOffsets")
-"""In the order in which a batch goes through them."""
+"""The phases in the order in which a batch goes through them."""
 _LONGEST_LINE = 1 << 20
 _LARGEST = 1 << 62
 
@@ -23,7 +24,7 @@ class ProgressLine:
     run_id: str
     time_ms: int | None
     duration_ms: int
-    """Spark's triggerExecution."""
+    """Spark's triggerExecution, in milliseconds."""
     phases_ms: Mapping[str, int] = field(default_factory=dict)
     rows: int | None = None
     rows_out: int | None = None
@@ -35,7 +36,7 @@ class ProgressLine:
 
 
 def parse_lines(data: bytes, last: int = 500) -> tuple[ProgressLine, ...]:
-    """The newest lines, oldest first; a line that is cut or no progress is left out."""
+    """Return the newest lines, oldest first, without lines that are cut or no progress."""
     found: list[ProgressLine] = []
     for line in reversed(data.split(b"\n")):
         if len(found) >= last:
@@ -46,7 +47,7 @@ def parse_lines(data: bytes, last: int = 500) -> tuple[ProgressLine, ...]:
 
 
 def by_batch(lines: Iterable[ProgressLine]) -> dict[int, ProgressLine]:
-    """The last line of each batch: one that was run again has two."""
+    """Return the last line of each batch, as a batch that ran again has two."""
     return {line.batch: line for line in lines}
 
 
@@ -84,7 +85,7 @@ def _count(value: Any) -> int | None:
 
 
 def moment_ms(value: Any) -> int | None:
-    """2026-11-16T10:00:00.000Z as milliseconds."""
+    """Return 2026-11-16T10:00:00.000Z as milliseconds."""
     if not isinstance(value, str) or len(value) > 40:
         return None
     try:

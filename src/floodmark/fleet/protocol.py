@@ -1,4 +1,4 @@
-"""The three steps of a batch, planned, processed, committed, with a checkpoint's own numbers."""
+"""Shows the three steps of a batch: planned, processed, committed, with their numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from floodmark.checkpoint.state_chain import next_batch
 class StepState(str, Enum):
     DONE = "done"
     NOW = "now"
-    """Running, or it died here."""
+    """The step runs, or it died here."""
     WAITING = "waiting"
 
 
@@ -21,14 +21,14 @@ class StepState(str, Enum):
 class ProtocolStep:
     name: str
     file: str
-    """What the step leaves in the checkpoint."""
+    """The file that the step leaves in the checkpoint."""
     state: StepState
     words: str
     at_ms: int | None
 
 
 def protocol_steps(checkpoint: Checkpoint) -> tuple[ProtocolStep, ...]:
-    """Of the newest batch."""
+    """Return the steps of the newest batch."""
     batch = checkpoint.latest_batch
     if batch is None:
         waiting = StepState.WAITING

@@ -1,7 +1,7 @@
-"""Whether a stream is on time: its last commit against its own usual interval.
+"""Judges whether a stream is on time, from its last commit and its own usual interval.
 
-The usual interval is the 95th percentile of the times between its commits, so a stream that runs
-once an hour is as much on time as one that runs every second.
+The usual interval is the 95th percentile of the times between its commits. So a stream that runs
+once an hour can be on time just as one that runs every second.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import pairwise
 
 _PERCENTILE = 0.95
 _FEWEST = 3
-# How many usual intervals may pass, and how much more for clocks and caches that differ.
+# How many usual intervals may pass, and an allowance for clocks and caches that differ.
 _LATE, _LATE_MS = 2, 5_000
 _SILENT, _SILENT_MS = 10, 30_000
 _RECENT = 20
@@ -23,17 +23,17 @@ class StreamHealth(str, Enum):
     ON_TIME = "on-time"
     """The last commit is as recent as usual."""
     LATE = "late"
-    """More than two usual intervals have passed."""
+    """Two usual intervals have passed, or more."""
     STALLED = "stalled"
-    """Ten usual intervals have passed, and there is work: a planned batch, or records that wait."""
+    """Ten usual intervals have passed, and there is work: a planned batch, or waiting records."""
     QUIET = "quiet"
-    """Ten usual intervals have passed; whether there is something to read is not known."""
+    """Ten usual intervals have passed; it is unknown whether there is something to read."""
     IDLE = "idle"
-    """No commit for a while, and nothing to read."""
+    """No commit has come for a while, and nothing waits to be read."""
     NEW = "new"
     """Too few batches to know what is usual."""
     UNKNOWN = "unknown"
-    """It cannot be read now."""
+    """The checkpoint cannot be read now."""
 
 
 @dataclass(frozen=True)
@@ -43,19 +43,19 @@ class Pulse:
     after ten otherwise, `idle` with nothing to read, `new` with too few batches to tell,
     `unknown`."""
     last_commit_ms: int | None
-    """When the last batch was committed."""
+    """The time when the last batch was committed."""
     age_ms: int | None
-    """How long ago that was."""
+    """The time since then."""
     usual_ms: int | None
     """The 95th percentile of the times between commits."""
     batches_per_minute: float | None
-    """Over the most recent batches."""
+    """The rate over the most recent batches."""
     words: str
-    """The same in a sentence."""
+    """The same as a sentence."""
 
 
 def usual_interval(times_ms: Sequence[int]) -> int | None:
-    """The 95th percentile of the steps between times, which stand in order."""
+    """Return the 95th percentile of the steps between sorted times."""
     steps = sorted(max(after - before, 0) for before, after in pairwise(times_ms))
     if len(steps) < _FEWEST:
         return None
@@ -63,7 +63,7 @@ def usual_interval(times_ms: Sequence[int]) -> int | None:
 
 
 def batch_rate(times_ms: Sequence[int]) -> float | None:
-    """Batches a minute over the most recent ones."""
+    """Return batches per minute over the most recent ones."""
     recent = times_ms[-_RECENT:]
     if len(recent) < 2 or recent[-1] <= recent[0]:
         return None
@@ -77,9 +77,9 @@ def pulse(
     waiting: int | None = None,
     steady: bool = False,
 ) -> Pulse:
-    """`planned_ms`: since when a batch is in flight; `waiting`: what the sources still have.
+    """Judge the pulse; `planned_ms`: when the batch in flight was planned, `waiting`: unread input.
 
-    `steady`: it commits also when nothing comes, as DStreams does.
+    `steady`: the stream also commits when there is no input, as DStreams does.
     """
     usual = usual_interval(commit_times_ms)
     last = commit_times_ms[-1] if commit_times_ms else None
@@ -129,7 +129,7 @@ def _judge(
 
 
 def span(ms: float) -> str:
-    """A length of time for a person: 340 ms, 12 s, 4 min, 3 h, 2 days."""
+    """Return a length of time for a person: 340 ms, 12 s, 4 min, 3 h, 2 days."""
     if ms < 1000:
         return f"{max(ms, 0):.0f} ms"
     seconds = ms / 1000

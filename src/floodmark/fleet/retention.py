@@ -1,4 +1,4 @@
-"""When a source's retention removes records that a stream has not read yet."""
+"""Estimates when a source's retention removes records that a stream has not read yet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FAR_MS = 365 * 86_400_000
 
 @dataclass(frozen=True)
 class PartSample:
-    """Where one partition of a source stood at a time."""
+    """The position of one partition of a source at a time."""
 
     at_ms: int
     source: str
@@ -24,20 +24,20 @@ class PartSample:
 
 @dataclass(frozen=True)
 class Overtaking:
-    """Of the partition that is overtaken first."""
+    """The partition that retention overtakes first."""
 
     part: str | None
     ms: int | None
-    """None: at the speed of late it does not happen, or nothing is known of the speeds."""
+    """The time until then; None: not at the recent speed, or the speeds are unknown."""
     lost: int
-    """Records that are gone already."""
+    """The number of records that are already gone."""
     words: str
     watched: bool = True
-    """False: not for long enough to tell."""
+    """False: it was not watched for long enough to know."""
 
 
 def overtaking(samples: Iterable[PartSample]) -> Overtaking:
-    """By how fast the earliest record that is left and the stream's position have moved."""
+    """Compare the speeds of the earliest remaining record and of the stream's position."""
     parts: dict[tuple[str, str], list[PartSample]] = defaultdict(list)
     for sample in samples:
         parts[sample.source, sample.part].append(sample)

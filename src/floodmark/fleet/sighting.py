@@ -1,4 +1,4 @@
-"""One look at a checkpoint, as `watch` shows it: batches, pulse, lag, what a restart does. Pure."""
+"""Describes one look at a checkpoint for `watch`: batches, pulse, lag, restart. Pure."""
 
 from __future__ import annotations
 
@@ -17,43 +17,45 @@ from floodmark.fleet.pulse import Pulse, pulse
 from floodmark.screen import fields_html, fields_text
 
 LAST = 60
-"""Batches that one look has."""
+"""The number of batches in one look."""
 
 
 @dataclass(frozen=True)
 class Sighting:
+    """One look at a stream, as `watch` gives it."""
+
     path: str
-    """The checkpoint."""
+    """The location of the checkpoint."""
     time_ms: int
-    """When it was looked at."""
+    """The time of the look."""
     query_id: str | None = None
     """The id by which sinks know the query."""
     latest_batch: int | None = None
-    """The highest in offsets/."""
+    """The highest batch in offsets/."""
     committed_batch: int | None = None
-    """The highest in commits/."""
+    """The highest batch in commits/."""
     in_flight_batch: int | None = None
-    """Planned and not committed."""
+    """The batch that is planned and not committed."""
     in_flight_since_ms: int | None = None
-    """When the batch in flight was planned."""
+    """The time when the batch in flight was planned."""
     pulse: Pulse | None = None
     """Whether batches are committed as often as usual."""
     batches: tuple[BatchBar, ...] = ()
-    """The newest ones, oldest first."""
+    """The newest batches, oldest first."""
     records: tuple[int | None, ...] = ()
-    """What each of them reads: by a progress line, or by its offsets; None: not known."""
+    """The records that each batch read, from a progress line or its offsets; None: unknown."""
     watermark_ms: int | None = None
-    """What the next batch starts with."""
+    """The watermark that the next batch starts with."""
     state_bytes: int | None = None
-    """How large the state is."""
+    """The size of the state."""
     bytes: int | None = None
-    """How large the checkpoint is."""
+    """The size of the checkpoint."""
     restart: str = ""
-    """What Spark does if the query starts now."""
+    """Spark's behaviour if the query starts now."""
     lag: Lag | None = None
-    """How far the stream is behind its sources; null where they are not asked."""
+    """The lag of the stream behind its sources; null where they are not asked."""
     problem: str | None = None
-    """Why the checkpoint cannot be read now; then nothing else is known."""
+    """The reason why the checkpoint cannot be read now; then nothing else is known."""
 
     __repr__ = fields_text
     _repr_html_ = fields_html
@@ -102,7 +104,7 @@ def _records(checkpoint: Checkpoint, bars: tuple[BatchBar, ...]) -> tuple[int | 
 
 
 def _between(checkpoint: Checkpoint, before: int, after: int) -> int | None:
-    """How many records a batch reads, where the offsets of all its sources count them."""
+    """Count the records that a batch reads, if the offsets of all its sources count records."""
     starts = {one.id: one for one in checkpoint.sources_of(before)}
     found = 0
     for source in checkpoint.sources_of(after):

@@ -1,4 +1,4 @@
-"""State by partition: what each batch wrote, how evenly, and what a restart has to load."""
+"""Maps the state by partition: what each batch wrote, how evenly, and a restart's load."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from floodmark.checkpoint.state_chain import StateIndex, StoreChain, next_batch
 _MOST_BATCHES = 100
 _MOST_PARTITIONS = 512
 Tables = Mapping[str, tuple[FileInfo, ...]]
-"""RocksDB: zip → the SSTs and logs that it names."""
+"""The SSTs and logs that each of RocksDB's zips names."""
 
 
 @dataclass(frozen=True)
 class HeatMap:
-    """Bytes that each batch wrote into each partition of one operator."""
+    """The bytes that each batch wrote into each partition of one operator."""
 
     operator: int
     name: str | None
@@ -26,13 +26,13 @@ class HeatMap:
     partitions: tuple[int, ...]
     batches: tuple[int, ...]
     bytes: tuple[tuple[int | None, ...], ...]
-    """A row a partition, a column a batch; None: no file of that batch is left."""
+    """One row for each partition, one column for each batch; None: no file of it is left."""
     sizes: tuple[int, ...]
-    """All files of each partition."""
+    """The size of all files, by partition."""
     skew: float | None
-    """The largest partition against the mean; 1.0 is even."""
+    """The largest partition divided by the mean; 1.0 is even."""
     left_out: int = 0
-    """Partitions that are not in the map."""
+    """The number of partitions that are not in the map."""
 
 
 @dataclass(frozen=True)
@@ -41,22 +41,22 @@ class PartitionLoad:
     partition: int
     store: str
     snapshot: int | None
-    """The version of the snapshot that it begins with."""
+    """The version of the snapshot with which the load begins."""
     changes: int
-    """Deltas or changelogs after it."""
+    """The number of deltas or changelogs after it."""
     bytes: int
     missing: str | None
 
 
 @dataclass(frozen=True)
 class RestartLoad:
-    """What a restart reads of the state before the first row is processed."""
+    """The state that a restart reads before it processes the first row."""
 
     version: int | None
     files: int
     bytes: int
     most_changes: int
-    """Of the partition with the longest chain."""
+    """The number of changes in the longest chain."""
     partitions: tuple[PartitionLoad, ...]
     left_out: int = 0
     exact: bool = True
@@ -86,7 +86,7 @@ def _heat_map(
     written: dict[tuple[int, int], int] = defaultdict(int)
     kinds: dict[tuple[int, int], set[str]] = defaultdict(set)
     for file in files:
-        # A snapshot holds everything: what a batch wrote is its delta or changelog.
+        # A snapshot holds the whole state: a batch's own write is its delta or changelog.
         at = (file.partition, file.version - 1)
         if file.kind != "snapshot":
             written[at] += max(file.size, 0)

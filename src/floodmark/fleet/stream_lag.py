@@ -1,4 +1,4 @@
-"""How far behind its sources a stream is, as a card and a page show it."""
+"""Shows how far a stream is behind its sources, on a card and on a page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LARGEST = 1 << 63
 
 
 def card_lag(lag: Lag, overtaken: Overtaking | None = None) -> CardLag:
-    """All sources together; a source that does not tell makes the sum unknown."""
+    """Sum up all sources; the sum is unknown if one source's lag is."""
     if not lag.sources:
         return CardLag(problem="The stream has no source.")
     errors = [source.error for source in lag.sources if source.error]
@@ -29,7 +29,7 @@ def card_lag(lag: Lag, overtaken: Overtaking | None = None) -> CardLag:
 
 
 def part_samples(lag: Lag) -> tuple[PartSample, ...]:
-    """For the history: those parts whose place is a number."""
+    """Return samples for the history, for parts whose position is a number."""
     found = (
         PartSample(
             lag.time_ms,
@@ -47,7 +47,7 @@ def part_samples(lag: Lag) -> tuple[PartSample, ...]:
 
 
 def shown_lag(lag: Lag) -> Lag:
-    """With as many partitions as a page shows."""
+    """Limit a lag to the partitions that a page shows."""
     return replace(lag, sources=tuple(_shown(source) for source in lag.sources))
 
 
@@ -60,5 +60,5 @@ def _shown(source: SourceLag) -> SourceLag:
 
 
 def _whole(value: object) -> int | None:
-    """A number as Kafka can have one: a checkpoint may name any."""
+    """Return a number that Kafka can have; a checkpoint may contain any number."""
     return value if type(value) is int and abs(value) < _LARGEST else None

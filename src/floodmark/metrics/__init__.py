@@ -1,1 +1,1 @@
-"""Facts about checkpoints and runs as metrics that Prometheus scrapes. Text, no I/O."""
+"""Turns facts about checkpoints and runs into metrics that Prometheus scrapes. No I/O."""

@@ -1,4 +1,5 @@
-"""Prometheus' text format: families of samples, escaped, without a series twice. Pure.
+"""Renders Prometheus' text format: families of samples, escaped, without duplicate series. Pure.
+Pure.
 
 Names and values come from checkpoints, which anybody may have written: a label is one line of at
 most 200 characters, and a long one keeps a digest of the whole, so that two do not become one.
@@ -22,7 +23,7 @@ _DIGEST = 12
 @dataclass(frozen=True)
 class MetricSample:
     value: float | None
-    """None: not known, so there is no such series."""
+    """None if the value is not known; then there is no such series."""
     labels: Mapping[str, str] = field(default_factory=dict)
     suffix: str = ""
     """`_bucket`, `_sum` or `_count` of a histogram."""
@@ -38,7 +39,7 @@ class MetricFamily:
 
 
 def render(families: Iterable[MetricFamily]) -> str:
-    """What a scrape gets. Families of one name, as of many checkpoints, become one."""
+    """Return the text of a scrape. Families of one name, from many checkpoints, become one."""
     merged: dict[str, tuple[MetricFamily, list[MetricSample]]] = {}
     for family in families:
         merged.setdefault(family.name, (family, []))[1].extend(family.samples)
@@ -65,12 +66,12 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 @lru_cache(10_000)
 def _label(value: str) -> str:
-    """The same few values stand in very many series."""
+    """Return an escaped label; it is cached, because the same values occur in many series."""
     return _escaped(bounded(value))
 
 
 def bounded(text: str) -> str:
-    """One line, and short: of a long text its beginning and a digest of all of it."""
+    """Return one short line; a long text becomes its beginning and a digest of the whole."""
     line = one_line(str(text)).encode("utf-8", "backslashreplace").decode()
     if len(line) <= _LONGEST:
         return line

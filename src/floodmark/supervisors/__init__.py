@@ -1,1 +1,1 @@
-"""Units and manifests that run a pipeline as a service: one module a supervisor, no I/O."""
+"""Writes units and manifests that run a pipeline as a service, a module a supervisor. Pure."""

@@ -1,7 +1,7 @@
-"""A Kubernetes manifest: a StatefulSet of one, which never has two drivers at a time.
+"""Writes a Kubernetes manifest: a StatefulSet of one pod, which never has two drivers at once.
 
-A Deployment replaces the pod of a node that does not answer while the old one may still run;
-a StatefulSet waits until the old one is known to be gone.
+A Deployment replaces the pod of a node that does not answer, while the old pod may still run. A
+StatefulSet waits until it is known that the old pod is gone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ANY_HOST = "0.0.0.0"  # nosec B104
 
 
 def manifest(options: DeployOptions) -> str:
-    """YAML for `kubectl apply -f`."""
+    """Return YAML for `kubectl apply -f`."""
     if options.image is None:
         raise WrongUse(
             "a pod needs an image that holds floodmark, pyspark, Java and the application",
@@ -32,7 +32,7 @@ def manifest(options: DeployOptions) -> str:
         "name": "driver",
         "image": options.image,
         "workingDir": options.folder,
-        # Not by a shell: process 1 is the driver, and hears SIGTERM.
+        # Without a shell, process 1 is the driver, and receives SIGTERM.
         "command": served.run_command(_ANY_HOST),
         "ports": [{"name": "health", "containerPort": port}],
         "resources": {
@@ -74,7 +74,7 @@ def _probe(path: str, failures: int) -> dict[str, Any]:
 
 
 def _yaml(value: Any) -> list[str]:
-    """Lines of block YAML; texts are quoted as in JSON, which YAML reads too."""
+    """Return lines of block YAML; texts are quoted as in JSON, which YAML accepts."""
     if isinstance(value, dict):
         return [line for key, one in value.items() for line in _entry(f"{key}:", one)]
     return [line for one in value for line in _item(one)]

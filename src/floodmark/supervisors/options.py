@@ -1,4 +1,4 @@
-"""The options of a service, the same for every supervisor."""
+"""Defines the options of a service, the same for every supervisor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from floodmark.errors import WrongUse
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,43}[a-z0-9])?")
-# Exit statuses that starting again does not change: see docs/running.md.
+# Exit statuses after which another start would fail in the same way: see docs/running.md.
 FOR_GOOD = (1, 2, 3, 4)
 
 
@@ -17,11 +17,11 @@ FOR_GOOD = (1, 2, 3, 4)
 class DeployOptions:
     name: str
     application: str
-    """APP.py[:PIPELINE], as the service sees it."""
+    """APP.py[:PIPELINE], with the path that the service sees."""
     command: str
     """The floodmark that the service runs."""
     folder: str
-    """Where it runs: relative paths of the application begin there."""
+    """The working directory: the application's relative paths begin there."""
     arguments: tuple[str, ...] = ()
     """More options of `floodmark run`."""
     grace_seconds: int = 600
@@ -35,9 +35,9 @@ class DeployOptions:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise WrongUse(
-                f"{self.name!r} is no name for a service",
-                "It has small letters, digits and hyphens, 45 at most.",
-                "Give one: --name orders",
+                f"{self.name!r} is not a valid name for a service",
+                "A name has up to 45 small letters, digits and hyphens.",
+                "Give a valid name: --name orders",
             )
         if self.grace_seconds < 1:
             raise WrongUse("--grace must be longer than a batch takes", do="--grace 10min")

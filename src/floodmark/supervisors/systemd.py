@@ -1,4 +1,4 @@
-"""A systemd unit: one driver that finishes its batch before it stops."""
+"""Writes a systemd unit: one driver that finishes its batch before it stops."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from floodmark.supervisors.options import FOR_GOOD, DeployOptions
 
 
 def unit(options: DeployOptions) -> str:
-    """`<name>.service`, for /etc/systemd/system or ~/.config/systemd/user."""
+    """Return `<name>.service`, for /etc/systemd/system or ~/.config/systemd/user."""
     user = [f"User={options.user}"] if options.user else []
     lines = [
         "[Unit]",
@@ -37,7 +37,7 @@ def unit(options: DeployOptions) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A per cent sign begins a specifier."""
+    """Double each per cent sign, because it begins a specifier."""
     return text.replace("%", "%%")
 
 

@@ -1,7 +1,7 @@
-"""A YARN service: one container with the driver, whose executors YARN starts beside it.
+"""Writes a YARN service: one container with the driver; YARN starts its executors beside it.
 
 YARN stops a container with SIGTERM, and kills it after the time that the cluster sets in
-yarn.nodemanager.sleep-delay-before-sigkill.ms. No service can lengthen that; a batch that
+yarn.nodemanager.sleep-delay-before-sigkill.ms. A service cannot make that time longer; a batch that
 was cut off runs again at the next start.
 """
 
@@ -14,7 +14,7 @@ from floodmark.supervisors.options import DeployOptions
 
 
 def service(options: DeployOptions) -> str:
-    """A Yarnfile for `yarn app -launch NAME FILE`."""
+    """Return a Yarnfile for `yarn app -launch NAME FILE`."""
     master = [] if "--master" in options.arguments else ["--master", "yarn"]
     asked = DeployOptions(**{**vars(options), "arguments": (*options.arguments, *master)})
     component = {

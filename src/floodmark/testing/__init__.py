@@ -1,4 +1,4 @@
-"""Tests of streaming pipelines: feed rows, run, kill and start again, look at sinks and state.
+"""Tests streaming pipelines: feeds rows, runs, kills and restarts, reads sinks and state.
 
     def test_orders(floodmark_stream):
         stream = floodmark_stream("orders.py")
@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from floodmark.api.drilling import drill
-    from floodmark.testing.streams import StreamUnderTest
+    from floodmark.testing.stream import StreamUnderTest
 
 __all__ = ["StreamUnderTest", "drill"]
 
 
 def __getattr__(name: str) -> Any:
-    """pytest loads this package with every run: what it has is imported when it is used."""
+    """Import a name on its first use, as pytest loads this package in every run."""
     if name == "StreamUnderTest":
-        from floodmark.testing.streams import StreamUnderTest
+        from floodmark.testing.stream import StreamUnderTest
 
         return StreamUnderTest
     if name == "drill":

@@ -1,4 +1,4 @@
-"""The pytest plugin: two fixtures. Nothing of Spark is loaded before a test uses one."""
+"""Provides pytest's two fixtures, and loads nothing of Spark before a test uses one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def floodmark_stream(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Callable[..., StreamUnderTest]]:
-    """Makes a StreamUnderTest of an application: `floodmark_stream("orders.py")`."""
+    """Make a StreamUnderTest of an application: `floodmark_stream("orders.py")`."""
     from floodmark.testing import StreamUnderTest
 
     made: list[StreamUnderTest] = []
@@ -33,7 +33,7 @@ def floodmark_stream(
 
 @pytest.fixture
 def floodmark_drill(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Drill]:
-    """Drills an application: `floodmark_drill("orders.py", input="orders.jsonl")`."""
+    """Drill an application: `floodmark_drill("orders.py", input="orders.jsonl")`."""
 
     def drill(app: str | Path, **options: Any) -> Drill:
         from floodmark import testing

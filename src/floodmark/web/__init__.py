@@ -1,1 +1,1 @@
-"""The pages and the JSON of `floodmark serve`: read-only, for every checkpoint below its roots."""
+"""Serves the pages and the JSON of `floodmark serve`, read-only."""

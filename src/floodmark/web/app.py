@@ -1,4 +1,4 @@
-"""The FastAPI application: pages, JSON and files. Every route only reads."""
+"""Builds the FastAPI application: pages, JSON and files. Every route only reads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ from floodmark.fleet.stream_lag import shown_lag
 from floodmark.metrics.exposition import CONTENT_TYPE
 from floodmark.secret_text import redacted
 from floodmark.storage.load import load
-from floodmark.web.answers import (
+from floodmark.web.checkpoint_page import Reader, stamp_of
+from floodmark.web.fleet import Fleet
+from floodmark.web.guard import COOKIE, Guard, Keys
+from floodmark.web.json_types import (
     CheckpointAnswer,
     DifferencesAnswer,
     FleetAnswer,
@@ -38,12 +41,9 @@ from floodmark.web.answers import (
     Problem,
     Up,
 )
-from floodmark.web.guard import COOKIE, Guard, Keys
 from floodmark.web.metrics import metrics_text
+from floodmark.web.one_checkpoint import Watched
 from floodmark.web.pages import Pages
-from floodmark.web.reading import Reader, stamp_of
-from floodmark.web.watch import Fleet
-from floodmark.web.watched import Watched
 from floodmark.wire import to_wire
 
 _PAGE_SECONDS = 20.0
@@ -67,7 +67,7 @@ _TOKEN: dict[int | str, dict[str, Any]] = {
 }
 
 MakePlan = Callable[[str, str], PlanAnswer]
-"""A verb and a checkpoint's path → the plan that it would make."""
+"""Returns the plan that a verb would make for a checkpoint's path."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _add_fleet(app: FastAPI, fleet: Fleet) -> None:
     def get_fleet(
         since: Annotated[int, Query(ge=0, le=1 << 53, description="A revision.")] = 0,
     ) -> Response:
-        """Every checkpoint in short; with `since` only those that changed after it."""
+        """List every checkpoint in short; with `since` only those that changed after it."""
         return _json(_fleet_answer(fleet, since))
 
     @app.get("/api/health", response_model=Up, tags=["fleet"])
@@ -111,7 +111,7 @@ def _add_fleet(app: FastAPI, fleet: Fleet) -> None:
 
     @app.get("/metrics", response_class=Response, tags=["fleet"])
     def get_metrics() -> Response:
-        """For Prometheus."""
+        """Return metrics for Prometheus."""
         return Response(metrics_text(fleet), media_type=CONTENT_TYPE)
 
 
@@ -125,7 +125,7 @@ def _add_checkpoints(app: FastAPI, parts: AppParts) -> None:
         tags=["checkpoint"],
     )
     async def get_checkpoint(request: Request, id: Id) -> Response:
-        """All that is known of one checkpoint. Its ETag changes when the checkpoint does."""
+        """Return all that is known of one checkpoint. Its ETag changes when the checkpoint does."""
         one = _find(fleet, id)
 
         def answer() -> tuple[str, bytes]:
@@ -154,7 +154,7 @@ def _add_checkpoints(app: FastAPI, parts: AppParts) -> None:
         tags=["checkpoint"],
     )
     async def get_anatomy(id: Id) -> Response:
-        """Every file: what it is, and whether a restart reads it."""
+        """List every file: what it is, and whether a restart reads it."""
         one = _find(fleet, id)
 
         def answer() -> Anatomy:
@@ -172,7 +172,7 @@ def _add_checkpoints(app: FastAPI, parts: AppParts) -> None:
         id: Id,
         hours: Annotated[float, Query(gt=0, le=24 * 400)] = 24,
     ) -> Response:
-        """What was seen of it: lag, state and batches, also of batches that are purged."""
+        """Return the recorded history: lag, state and batches, also batches that are purged."""
         one = _find(fleet, id)
         since = int((time.time() - hours * 3600) * 1000)
         samples = list(fleet.history.samples(one.id, since))
@@ -190,7 +190,7 @@ def _add_checkpoints(app: FastAPI, parts: AppParts) -> None:
         right: Annotated[int | None, Query(ge=0, le=1 << 62)] = None,
         other: Annotated[str | None, Query(pattern="^[0-9a-f]{16}$")] = None,
     ) -> Response:
-        """What differs between two batches (`left`, `right`), or from another checkpoint."""
+        """Compare two batches (`left`, `right`), or this checkpoint with another one."""
         one = _find(fleet, id)
         if other is not None:
             against = _find(fleet, other)
@@ -210,7 +210,7 @@ def _add_checkpoints(app: FastAPI, parts: AppParts) -> None:
     async def get_plan(
         id: Id, verb: Annotated[str, InPath(pattern=f"^({'|'.join(PLANNED)})$")]
     ) -> Response:
-        """The plan that a changing verb would make. Nothing is carried out."""
+        """Return the plan that a changing verb would make. Nothing is executed."""
         one = _find(fleet, id)
         make = parts.make_plan
         return _json(await _in_pool(one, lambda: make(verb, one.files.root), _PLAN_SECONDS))
@@ -240,7 +240,7 @@ def _find(fleet: Fleet, id_: str) -> Watched:
 async def _in_pool(
     one: Watched, work: Callable[[], _Result], seconds: float = _PAGE_SECONDS
 ) -> _Result:
-    """In the threads of its root: storage that hangs holds up no other root's pages."""
+    """Answer in the root's own threads, so that slow storage delays no other root's pages."""
     loop = asyncio.get_running_loop()
     try:
         return await asyncio.wait_for(loop.run_in_executor(one.root.pool, work), seconds)
@@ -251,7 +251,7 @@ async def _in_pool(
         status = 503 if error.status == 3 else 409
         words = " ".join(filter(None, (error.what, error.why, error.do)))
         raise HTTPException(status, bounded(redacted(words), 4000)) from None
-    except Exception as error:  # a driver's own complaint: this answer fails, and says so
+    except Exception as error:  # a driver's own complaint: this answer fails with it
         words = bounded(redacted(f"{type(error).__name__}: {error}"), 4000)
         raise HTTPException(503, words) from None
 
@@ -334,7 +334,7 @@ def _add_pages(app: FastAPI, parts: AppParts, pages: Pages) -> None:
 
 
 async def _given_token(request: Request) -> str:
-    """From a form as browsers send it; whatever is longer than a token can be is none."""
+    """Read the token from a browser's form; a text longer than any token is not read."""
     body = b""
     async for chunk in request.stream():
         body += chunk
@@ -345,7 +345,7 @@ async def _given_token(request: Request) -> str:
 
 
 def plotly_script() -> Path:
-    """The charts' script, as the installed plotly package carries it."""
+    """Return the path of the charts' script in the installed plotly package."""
     return Path(str(package_files("plotly"))) / "package_data" / "plotly.min.js"
 
 

@@ -1,4 +1,4 @@
-"""Looks at one checkpoint as a whole: sizes, kinds of sources, and what the doctor sees at once."""
+"""Examines one checkpoint as a whole: sizes, kinds of sources, and the doctor's quick findings."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class Examined:
     files: int
     findings: FindingCounts
     batch_times: tuple[int, ...] | None
-    """The batches' own times, of a copy: there the files' times tell nothing."""
+    """The batches' own times, for a copy: a copy's files have wrong times."""
     committed: int | None = None
     operators: tuple[tuple[int, int, int], ...] = ()
-    """(operator, partitions, bytes) of the state."""
+    """(operator, partitions, bytes) for the state."""
     dstreams: CardDStreams | None = None
     starts: int | None = None
-    """Starts that floodmark has noted; None: not all files were listed."""
+    """The number of starts that floodmark has noted; None: not all files were listed."""
 
 
 def examine(files: Files) -> Examined:
     if flow_place(files.root) is not None:
         level = files.level()
-        if not level.folders and not level.files:  # a full refresh: its first record makes it
+        if not level.folders and not level.files:  # a full refresh: the first record fills it
             return Examined(_STRUCTURED, None, (), None, 0, 0, FindingCounts(), None)
     evidence = glance(files)
     checkpoint = evidence.checkpoint
@@ -65,9 +65,9 @@ def examine(files: Files) -> Examined:
         findings = FindingCounts(
             counts[Severity.ERROR], counts[Severity.WARNING], counts[Severity.ADVICE], worst
         )
-    else:  # most of its state was not listed: rules would miss it
+    else:  # most of its state was not listed, so rules would miss it
         verdict = restart(checkpoint) if structured else None
-        fails = verdict is not None and verdict.action is Action.FAIL
+        fails = verdict is not None and verdict.action in (Action.FAIL, Action.UNKNOWN)
         findings = FindingCounts(int(fails), first=verdict.words if verdict and fails else None)
     return Examined(
         checkpoint.kind.value,
@@ -93,7 +93,7 @@ def _inputs(checkpoint: Checkpoint) -> tuple[SourceOffset, ...]:
 
 
 def _state_bytes(checkpoint: Checkpoint) -> int | None:
-    """None: it keeps no state."""
+    """Return the bytes of the state; None: the query keeps no state."""
     if checkpoint.dstreams is not None:
         rdds = checkpoint.dstreams.rdds
         return sum(rdd.bytes for rdd in rdds) if rdds else None

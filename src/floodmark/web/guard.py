@@ -1,4 +1,4 @@
-"""Who may ask: the Host header, the token, and the headers that every answer carries."""
+"""Guards every request: the Host header, the token, and the headers of every answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 COOKIE = "floodmark"
-# Charts set style attributes; scripts come from here alone and none stands in a page.
+# Charts set style attributes; scripts come only from this server, and no page contains one.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: "
     "blob:; connect-src 'self'; font-src 'self'; form-action 'self'; frame-ancestors 'none'; "
@@ -37,7 +37,7 @@ _WRONG_TOKEN_SECONDS = 0.5
 
 
 class Keys:
-    """The token, and the cookie that stands for it in a browser until the server ends."""
+    """Holds the token, and a browser's cookie that replaces it until the server ends."""
 
     def __init__(self, token: str | None) -> None:
         self._token = token
@@ -70,7 +70,7 @@ class Keys:
 
 
 class Guard:
-    """Stands before every request."""
+    """Checks every request before the application gets it."""
 
     def __init__(self, app: App, keys: Keys, hosts: Collection[str]) -> None:
         """`hosts`: names that the server answers to, besides addresses and localhost."""
@@ -101,7 +101,7 @@ class Guard:
         await self._app(scope, receive, guarded)
 
     def _answers_to(self, host: str) -> bool:
-        """An address cannot be rebound to another server; a name can."""
+        """Whether the server answers to a host; an address cannot be rebound, but a name can."""
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         name = name.strip("[]").lower().rstrip(".")
         if name in self._hosts:

@@ -1,6 +1,6 @@
-"""What was seen, kept in a small SQLite file: trends outlive the logs and the query.
+"""Keeps the history in a small SQLite file, so that trends outlive the logs and the query.
 
-One sample a minute for a day, then one in ten minutes, until the retention ends.
+It has one sample a minute for a day, then one for each ten minutes, until the retention ends.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _VERSION = 2
 _FINE_MS = 86_400_000
 _COARSE_MS = 600_000
 PARTS_KEPT_MS = 6 * 3_600_000
-"""Positions by partition are many, and wanted for the speed of late alone."""
+"""The limit for positions by partition: there are many, and only recent speed needs them."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS samples (
   checkpoint TEXT NOT NULL, at_ms INTEGER NOT NULL, committed INTEGER, records INTEGER,
@@ -39,7 +39,7 @@ _KEYS = {
     "batches": ("batch", "committed_ms"),
     "parts": ("", "at_ms"),
 }
-"""Table → what numbers its rows, and when they were."""
+"""The columns of each table that number its rows and have their times."""
 _FROM_VERSION_1 = "ALTER TABLE batches ADD COLUMN planned_ms INTEGER"
 
 
@@ -59,14 +59,14 @@ class BatchSample:
     batch: int
     committed_ms: int
     planned_ms: int | None = None
-    """None: it was not seen when the batch was planned."""
+    """None: the batch was already planned when it was first seen."""
 
 
 class History:
-    """Safe for threads: one connection, one lock."""
+    """Stores the history, safe for threads: one connection, one lock."""
 
     def __init__(self, path: Path | None, retention_ms: int) -> None:
-        """Without a path the history ends with the process."""
+        """Open the history; without a path it ends with the process."""
         self.path = path
         self._retention_ms = retention_ms
         self._lock = threading.Lock()
@@ -110,7 +110,7 @@ class History:
         self._write("INSERT OR REPLACE INTO batches VALUES (?,?,?,?)", rows)
 
     def _write(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
-        """A disk that is full ends the history, and not the page."""
+        """Write rows; a full disk ends the history, but not the page."""
         if not rows:
             return
         try:
@@ -129,7 +129,7 @@ class History:
         return tuple(Sample(*row) for row in reversed(rows))
 
     def first_parts(self, checkpoint: str, since_ms: int) -> list[PartSample]:
-        """The oldest sample of each partition since a time."""
+        """Return the oldest sample of each partition since a time."""
         rows = self._read(
             "SELECT min(at_ms), source, part, position, end, earliest FROM parts "
             "WHERE checkpoint = ? AND at_ms >= ? GROUP BY source, part",
@@ -156,9 +156,9 @@ class History:
             return []
 
     def prune(self, now_ms: int) -> None:
-        """Thins out what is older than a day, and removes what is older than the retention.
+        """Thin out samples older than a day, and remove those older than the retention.
 
-        One checkpoint after another, each in a moment: others write and read between them.
+        Each checkpoint takes only a moment, so that others can write and read between them.
         """
         fine = now_ms - _FINE_MS
         try:
@@ -177,7 +177,7 @@ class History:
             self.problem = f"The history cannot be thinned out: {error}"
 
     def _checkpoints(self, table: str) -> Iterator[str]:
-        """By steps through the index: a list of all rows would take long."""
+        """Yield the checkpoints by steps through the index: listing all rows would take long."""
         found: str | None = ""
         while True:
             with self._lock:
@@ -190,7 +190,7 @@ class History:
             yield found
 
     def _thin_out(self, table: str, key: str, at: str, checkpoint: str, fine: int) -> None:
-        """Of the rows of each ten minutes the first stays. What was thinned out once is done."""
+        """Keep the first row of each ten minutes; thinned rows are not visited again."""
         since = self._thinned_ms - self._thinned_ms % _COARSE_MS
         rows = self._db.execute(
             f"SELECT {key}, {at} FROM {table} WHERE checkpoint = ? AND {at} >= ? "  # nosec B608

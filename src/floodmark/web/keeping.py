@@ -1,4 +1,4 @@
-"""Keeps what was seen in the history: not too often, and not too much."""
+"""Writes what was seen to the history: not too often, and not too much."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from floodmark.fleet.card import FleetCard
 from floodmark.fleet.pulse import StreamHealth
 from floodmark.web.history import BatchSample, History, Sample
-from floodmark.web.watched import Watched
+from floodmark.web.one_checkpoint import Watched
 
 SAMPLE_MS = 60_000
 _PRUNE_SECONDS = 3600
@@ -21,7 +21,7 @@ class Keeper:
         self._pruned = 0.0
 
     def keep(self, watched: Iterable[Watched]) -> None:
-        """Into the history: a sample a minute of what changed, and every batch that was seen."""
+        """Write a sample a minute of what changed, and every batch that was seen."""
         now_ms = int(time.time() * 1000)
         samples, batches = [], []
         for one in list(watched):
@@ -47,11 +47,11 @@ class Keeper:
         if time.monotonic() - self._pruned > _PRUNE_SECONDS:
             self._pruned = time.monotonic()
             prune = threading.Thread(target=self._history.prune, args=(now_ms,), daemon=True)
-            prune.start()  # of very many streams it takes a while, and the clock must not wait
+            prune.start()  # for very many streams it takes a while, and the clock must not wait
 
 
 def one_a_minute(times: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Of the batches of one minute the first: a stream may have very many."""
+    """Return the first batch of each minute, as a stream may have very many."""
     first: dict[int, tuple[int, int]] = {}
     for batch, at in times:
         first.setdefault(at // SAMPLE_MS, (batch, at))
@@ -59,7 +59,7 @@ def one_a_minute(times: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def is_copy(one: Watched) -> bool:
-    """Of a copy the files have the times of the copying: they tell no duration."""
+    """Whether a checkpoint is a copy: its files have the times of copying, so no durations."""
     return one.examined is not None and one.examined.batch_times is not None
 
 

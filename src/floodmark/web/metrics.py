@@ -1,22 +1,22 @@
-"""What /metrics of `serve` says: the cards of the fleet as facts for Prometheus."""
+"""Makes the text of `serve`'s /metrics from the fleet's cards, for Prometheus."""
 
 from __future__ import annotations
 
 from floodmark.fleet.pulse import StreamHealth
-from floodmark.metrics.checkpoints import (
+from floodmark.metrics.checkpoint import (
     CheckpointFacts,
     LastBatch,
     StateFacts,
     checkpoint_metrics,
 )
 from floodmark.metrics.exposition import render
-from floodmark.metrics.runs import phases_of
+from floodmark.metrics.run import phases_of
+from floodmark.web.fleet import Fleet
 from floodmark.web.keeping import is_copy
-from floodmark.web.watch import Fleet
-from floodmark.web.watched import Watched
+from floodmark.web.one_checkpoint import Watched
 
 MOST_PARTITIONS = 5000
-"""Of all streams together: with more, a scrape would take longer than Prometheus waits."""
+"""The limit for all streams together: more would take longer than Prometheus waits."""
 
 
 def metrics_text(fleet: Fleet) -> str:

@@ -1,4 +1,4 @@
-"""Posts alerts to an address, one after another, without holding up anything else."""
+"""Posts alerts to an address, one after another, without delaying anything else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from floodmark.wire import to_wire
 
 _SECONDS = 10
 _PAUSES = (1.0, 5.0)
-"""Seconds before it is tried again; after the last one it is given up."""
+"""Seconds before each new try; after the last try the alert is dropped."""
 _WAITING = 1000
 
 
@@ -48,7 +48,7 @@ class Notifier:
             self._warn(f"too many alerts wait for {self._shown}: one was dropped")
 
     def close(self) -> None:
-        """Alerts that wait are still posted, for as long as one post may take."""
+        """Post the waiting alerts, for as long as one post may take."""
         self._closed.set()
         with suppress(queue.Full):
             self._alerts.put_nowait(None)
@@ -62,11 +62,11 @@ class Notifier:
                     break
                 problem = self._send(alert)
             if problem is not None:
-                self._warn(f"{self._shown} did not take an alert: {problem}")
+                self._warn(f"{self._shown} did not accept an alert: {problem}")
 
     def _send(self, alert: Alert) -> str | None:
-        """Why it was not taken; None: it was."""
-        # `text` is what chat webhooks show.
+        """Post an alert; return why it was not accepted, or None."""
+        # Chat webhooks show `text`.
         body = {**to_wire(alert), "text": f"{alert.name}: {alert.event}. {alert.words}"}
         request = urllib.request.Request(
             self._url,
@@ -83,14 +83,14 @@ class Notifier:
 
 
 def _address(url: str) -> tuple[str, dict[str, str]]:
-    """Where to post, and the header that logs in there, if the address names a user."""
+    """Return the address, and the header with its login, if the address names a user."""
     try:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
             raise ValueError
     except ValueError:
         raise WrongUse(
-            f"--notify {public_url(url)}: not an address that can be posted to",
+            f"--notify {public_url(url)}: not an address for posting",
             do="Give http://… or https://….",
         ) from None
     if parts.username is None:

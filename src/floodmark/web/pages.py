@@ -1,4 +1,4 @@
-"""Fills the templates. Jinja escapes every value; a page holds no script of its own."""
+"""Fills the templates. Jinja escapes every value; a page contains no script of its own."""
 
 from __future__ import annotations
 

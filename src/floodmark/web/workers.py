@@ -1,4 +1,4 @@
-"""Threads that carry out short jobs; one that hangs is replaced, and holds up nobody."""
+"""Runs short jobs in threads; a thread that hangs is replaced, and delays nobody."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Workers:
         patience: float,
         failed: Callable[[Exception], None] = lambda _: None,
     ) -> None:
-        """`failed` hears what a job raised: the thread goes on with the next one."""
+        """`failed` gets the exception of a job: the thread continues with the next job."""
         self._name = name
         self._failed = failed
         self._count = count
@@ -38,7 +38,7 @@ class Workers:
         return self._jobs.qsize()
 
     def replace_stuck(self) -> None:
-        """A thread in a read that does not return cannot be ended: another takes its place."""
+        """Replace a thread whose read does not return, as a thread cannot be ended."""
         now = time.monotonic()
         with self._lock:
             stuck = sum(now - since > self._patience for since in self._busy.values())

@@ -1,4 +1,4 @@
-"""A checkpoint's facts as metrics: batches, commit age, sizes, findings, lag. Pure."""
+"""Turns a checkpoint's facts into metrics: batches, commit age, sizes, findings, lag. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from floodmark.connectors.behind import Lag, PartLag, SourceLag
 from floodmark.metrics.exposition import MetricFamily, MetricSample
 
 MOST_PARTS = 100
-"""A source with more partitions has sums and its worst one, and no series a partition."""
+"""A source with more partitions has only sums and its worst partition, not one series each."""
 Labels = Mapping[str, str]
 
 
@@ -23,7 +23,7 @@ class StateFacts:
 
 @dataclass(frozen=True)
 class LastBatch:
-    """Of the newest committed batch; all but its duration by its line of progress."""
+    """Facts of the newest committed batch; all but its duration come from its progress line."""
 
     seconds: float | None = None
     phase_seconds: Mapping[str, float] = field(default_factory=dict)
@@ -36,11 +36,11 @@ class LastBatch:
 
 @dataclass(frozen=True)
 class CheckpointFacts:
-    """What is known; None: it was not asked, or there is none."""
+    """The known facts. None means: not asked for, or there is none."""
 
     path: str
     up: bool = True
-    """False: it cannot be read now, and nothing else is known."""
+    """False if it cannot be read now; then nothing else is known."""
     query_id: str | None = None
     planned_batch: int | None = None
     committed_batch: int | None = None
@@ -51,15 +51,15 @@ class CheckpointFacts:
     bytes: int | None = None
     state: tuple[StateFacts, ...] = ()
     findings: Mapping[str, int] | None = None
-    """Severity → how many."""
+    """Severity → the number of findings."""
     starts: int | None = None
-    """Starts that floodmark has noted."""
+    """The number of starts that floodmark has noted."""
     lag: Lag | None = None
     labels: Labels = field(default_factory=dict)
     """More labels for every series, such as the flow of a declarative pipeline."""
     last_batch: LastBatch = field(default_factory=LastBatch)
     partitions: bool = True
-    """Whether sources have a series a partition."""
+    """Whether sources have a series for each partition."""
 
 
 def checkpoint_metrics(facts: CheckpointFacts) -> Iterator[MetricFamily]:
@@ -135,7 +135,11 @@ def _of_last_batch(last: LastBatch) -> tuple[tuple[str, str, float | None], ...]
         ("last_batch_output_rows", "Rows that the last batch wrote.", last.rows_out),
         ("last_batch_late_rows", "Rows that the last batch dropped as late.", last.late_rows),
         ("state_rows", "Rows of the state.", last.state_rows),
-        ("state_memory_bytes", "Memory that Spark says the state takes.", last.state_memory_bytes),
+        (
+            "state_memory_bytes",
+            "Memory of the state, as Spark reports it.",
+            last.state_memory_bytes,
+        ),
     )
 
 
@@ -145,15 +149,15 @@ def _source_metrics(source: SourceLag, where: Labels, partitions: bool) -> Itera
     worst = max((part.records for part in source.parts if part.records is not None), default=None)
     for name, words, value in (
         ("up", "Whether the source has answered.", float(source.error is None)),
-        ("lag_records", "Records that are not read yet.", behind.records),
-        ("lag_bytes", "Bytes that are not read yet; of Kafka an estimate.", behind.bytes),
-        ("lag_seconds", "The age of the oldest that is not read.", _seconds(behind.ms)),
-        ("lag_versions", "Versions of the table that are not read yet.", behind.versions),
-        ("lag_files", "Files that are not read yet.", behind.files),
+        ("lag_records", "Unread records.", behind.records),
+        ("lag_bytes", "Unread bytes; estimated for Kafka.", behind.bytes),
+        ("lag_seconds", "The age of the oldest unread record or file.", _seconds(behind.ms)),
+        ("lag_versions", "Unread versions of the table.", behind.versions),
+        ("lag_files", "Unread files.", behind.files),
         ("lost", "Records or versions that were removed before they were read.", source.lost),
         (
             "retention_left_seconds",
-            "How long retention surely leaves what is not read.",
+            "How long retention keeps the unread records at least.",
             _seconds(source.retention_left_ms),
         ),
         ("partitions", "Partitions of the source.", len(source.parts) or None),
@@ -169,8 +173,8 @@ def _part_metrics(parts: Iterable[PartLag], labels: Labels) -> Iterator[MetricFa
     for name, words, field_ in (
         ("position", "What the stream reads next.", "position"),
         ("end", "What would be written next.", "end"),
-        ("earliest", "The oldest that is still there.", "earliest"),
-        ("lag_records", "Records that are not read yet.", "records"),
+        ("earliest", "The oldest position that still exists.", "earliest"),
+        ("lag_records", "Unread records.", "records"),
     ):
         values = [(getattr(part, field_), more) for part, more in found]
         whole = [(value if type(value) is int else None, more) for value, more in values]

@@ -1,4 +1,4 @@
-"""Findings as text, as SARIF and as GitHub's annotations."""
+"""Prints findings as text, as SARIF and as GitHub's annotations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from floodmark import __version__
-from floodmark.cli.words import count, style, width, wrapped
+from floodmark.cli.text import count, style, width, wrapped
 from floodmark.rules.finding import Finding, Severity
 
 _COLOUR = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.ADVICE: "cyan"}
@@ -16,7 +16,7 @@ _SHOWN = 5
 
 
 def text(findings: Sequence[Finding]) -> str:
-    """Grouped by rule and reason: a hundred partitions with one trouble are one paragraph."""
+    """Group findings by rule and reason: many partitions with one problem make one paragraph."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for item in findings:
         groups.setdefault((item.severity, item.code, item.why, item.do), []).append(item)
@@ -36,7 +36,7 @@ def _group(findings: list[Finding]) -> str:
     lines += _wrapped("why  ", first.why)
     command, _, by_hand = first.do.removeprefix("`").partition("`. ")
     if first.do.startswith("`floodmark ") and by_hand:
-        # On a line of its own, however long: it is there to be pasted.
+        # On a line of its own, however long, so that it can be pasted.
         lines += [f"  do   {command}", *_wrapped("     ", by_hand)]
     else:
         lines += _wrapped("do   ", first.do)
@@ -69,7 +69,7 @@ def summary(findings: Sequence[Finding]) -> str:
 
 
 def github(findings: Sequence[Finding]) -> str:
-    """Workflow commands: GitHub shows them beside the lines of a pull request."""
+    """Return workflow commands, which GitHub shows beside the lines of a pull request."""
     names = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "notice"}
     return "\n".join(
         f"::{names[item.severity]} file={_property(item.path)}"
@@ -89,7 +89,7 @@ def _property(words: str) -> str:
 
 
 def sarif(findings: Sequence[Finding]) -> dict[str, Any]:
-    """SARIF 2.1.0, with the rules that have findings."""
+    """Return SARIF 2.1.0, with the rules that have findings."""
     from floodmark.rules.registry import find_rule
 
     codes = sorted({item.code for item in findings})

@@ -11,13 +11,13 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import count, echo, size, style, table
+from floodmark.cli.text import count, echo, size, style, table
 from floodmark.visible import one_line
 
 if TYPE_CHECKING:
     from floodmark.changes.apply import Change
     from floodmark.changes.plan import Plan
-    from floodmark.changes.steps import Step
+    from floodmark.changes.plan.steps import Step
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _SHOWN = 4
@@ -31,7 +31,7 @@ def execute(function: _Function) -> _Function:
 
 
 def _writable(_ctx: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    """Looked at before anything is carried out: afterwards is too late to refuse."""
+    """Check that the file can be written before anything is executed: later is too late."""
     if value is not None:
         import os
         from pathlib import Path
@@ -81,12 +81,12 @@ def watch(function: _Function) -> _Function:
         "--watch",
         metavar="TIME",
         callback=_seconds,
-        help="Watch CP for so long first, 2m say, and tell whether a query writes to it.",
+        help="Watch CP for this long first, such as 2m, and say whether a query writes to it.",
     )(function)
 
 
 def changing(function: _Function) -> _Function:
-    """--execute, --out, --wait, --storage and --json."""
+    """Add --execute, --out, --wait, --storage and --json."""
     for option in (
         options.as_json,
         options.storage,
@@ -116,9 +116,9 @@ def carry_out(
     doubts: tuple[str, ...] = (),
     **named: Any,
 ) -> Change:
-    """Calls a function of the API with the options of its command, and shows the change.
+    """Call a function of the API with the options of its command, and show the change.
 
-    `doubts` are what is accepted by name, for verbs that have no names of their own.
+    `doubts` are names that the user accepts, for verbs without names of their own.
     """
     from floodmark.changes.apply import Carrying
 
@@ -130,7 +130,7 @@ def carry_out(
 
 def show(change: Change, as_json: bool, out: str | None = None) -> None:
     if out is not None:
-        from floodmark.changes.saved_plan import save_plan
+        from floodmark.changes.plan.saved import save_plan
 
         save_plan(change.plan, out)
     if as_json:
@@ -143,7 +143,7 @@ def render(change: Change, out: str | None = None) -> str:
     plan = change.plan
     lines = [style(one_line(plan.title), "bold")]
     if plan.sink is not None:
-        # What lies outside of the checkpoint comes first, and in full.
+        # Changes outside the checkpoint come first, and in full.
         lines += [
             "",
             f"  Outside of the checkpoint, the file sink's log changes: {one_line(plan.sink)}",
@@ -187,7 +187,7 @@ def _paths(steps: list[Step]) -> str:
     named = list(_ranges([step.path for step in shown]))
     if len(named) <= _SHOWN and len(", ".join(named)) <= _WIDEST:
         return ", ".join(named)
-    # Names are given without the hidden side files; a number counts everything.
+    # Names are shown without the hidden side files; a number counts all files.
     folder = _common_folder([step.path for step in shown])
     known = sum(step.size or 0 for step in steps)
     bytes_ = f", {size(known)}" if known else ""
@@ -195,7 +195,7 @@ def _paths(steps: list[Step]) -> str:
 
 
 def _ranges(paths: list[str]) -> Iterator[str]:
-    """offsets/5, offsets/6 as offsets/5–6."""
+    """Return ranges, such as offsets/5–6 for offsets/5 and offsets/6."""
     run: list[int] = []
     folder = ""
     for path in [*paths, "/"]:
@@ -220,7 +220,7 @@ def _common_folder(paths: list[str]) -> str:
 
 
 def new_place(checkpoint: str, new: str | None, storage: dict[str, Any]) -> str:
-    """Of a flow of a declarative pipeline, the number that the pipeline takes up next."""
+    """Return NEW; for a pipeline's flow the default is the number that the pipeline uses next."""
     found = new or api.next_checkpoint(checkpoint, storage)
     if found is None:
         raise click.UsageError("Missing argument 'NEW'.")

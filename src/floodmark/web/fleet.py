@@ -1,7 +1,7 @@
 """Follows every checkpoint below the roots: looks again at each interval, and keeps cards.
 
-Whatever touches storage or a broker runs in worker threads of its root, so storage that hangs
-makes the cards of that root grey and nothing else. The thread that keeps time never waits.
+All work with storage or brokers runs in the root's worker threads. So storage that hangs only makes
+the cards of its root grey. The thread that keeps time never waits.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from floodmark.secret_text import redacted
 from floodmark.storage.files import Files
 from floodmark.storage.glimpse import glimpse
 from floodmark.storage.listing.scan import find_checkpoints
+from floodmark.web.checkpoint_page import newest_progress
 from floodmark.web.examine import examine
 from floodmark.web.history import PARTS_KEPT_MS, History
 from floodmark.web.keeping import SAMPLE_MS, Keeper
 from floodmark.web.notify import Notifier
-from floodmark.web.reading import newest_progress
-from floodmark.web.watched import (
+from floodmark.web.one_checkpoint import (
     RootStatus,
     Watched,
     WatchedRoot,
@@ -44,7 +44,7 @@ _EXAMINE_AGAIN_SECONDS = 60.0
 _EXAMINE_SHARE = 0.005
 _LONGEST_PROBLEM = 500
 AskLag = Callable[[str], Lag]
-"""A checkpoint's path → how far behind it is. Raises FloodmarkError where that is not known."""
+"""Returns the lag for a checkpoint's path; raises FloodmarkError where it is unknown."""
 
 
 class Fleet:
@@ -61,7 +61,7 @@ class Fleet:
         self.began = int(time.time() * 1000)
         self.asks_lag = ask_lag is not None
         self.fault: str | None = None
-        """What went wrong in the watching itself, if something has."""
+        """A fault of the watching itself, if there is one."""
         self._ask_lag = ask_lag
         self._notifier = notifier
         self._roots = [WatchedRoot(files, options, self._failed) for files in roots]
@@ -100,7 +100,7 @@ class Fleet:
             return list(self._watched.values())
 
     def cards(self, since: int = 0) -> tuple[list[FleetCard], list[str], int]:
-        """Those that changed after a revision, those that are gone, and the revision now."""
+        """Return the cards that changed after a revision, the gone ones, and the revision now."""
         with self._lock:
             every = [one.card for one in self._watched.values()]
             gone = [id_ for at, id_ in self._gone if at > since]
@@ -142,7 +142,7 @@ class Fleet:
         self.fault = _words_of(error)
 
     def tick(self) -> None:
-        """Gives out what is due, and judges every card by the time that it is."""
+        """Start all due work, and judge every card by the present time."""
         now = time.monotonic()
         for root in self._roots:
             root.workers.replace_stuck()
@@ -168,7 +168,7 @@ class Fleet:
         self._keeper.keep(self._watched.values())
 
     def _discover_every(self, root: WatchedRoot) -> float:
-        """New checkpoints are to be seen soon, and looking for them must not be dear."""
+        """Return how often to look for new checkpoints: soon, but at a low cost."""
         options = self.options
         least = options.discover_every
         if root.files.reads_cost:
@@ -176,14 +176,14 @@ class Fleet:
         return max(least, root.looking_cost / _DISCOVER_SHARE)
 
     def _discover(self, root: WatchedRoot) -> None:
-        """Each checkpoint is watched from when it is found: a large root takes a while."""
+        """Watch each checkpoint as soon as it is found, as a large root takes a while."""
         began = time.thread_time()
         found: dict[str, str] = {}
         passed_over: list[str] = []
         try:
             level = root.files.level()
             if not level.folders and not level.files:
-                root.files.list(most=1)  # says what is wrong, if it is not just empty
+                root.files.list(most=1)  # this reports a wrong root, if it is not only empty
             for files in find_checkpoints(
                 root.files, lambda path, what: passed_over.append(bounded(f"{path}: {what}"))
             ):
@@ -191,7 +191,7 @@ class Fleet:
                 found[id_] = files.root
                 self._watch(id_, files, root)
             problem = None
-        except Exception as error:  # this root is grey, not the page
+        except Exception as error:  # only this root becomes grey, not the page
             problem = _words_of(error)
         root.looking_cost = time.thread_time() - began
         with self._lock:
@@ -225,7 +225,7 @@ class Fleet:
             one.queued = False
 
     def refresh(self, one: Watched) -> None:
-        """Reads what changed of one checkpoint. Raises nothing: what fails makes the card grey."""
+        """Read what changed of one checkpoint; an error makes the card grey and is not raised."""
         try:
             seen = glimpse(one.files, one.glimpse)
             if seen is not one.glimpse:
@@ -238,7 +238,7 @@ class Fleet:
         one.checked = time.monotonic()
 
     def _is_due(self, one: Watched) -> bool:
-        """Whether to examine it as a whole: when it is first seen, then now and then."""
+        """Whether to examine the whole checkpoint: first when it is seen, then now and then."""
         if one.examining or one.glimpse is None or one.problem is not None:
             return False
         if not one.examined_at:
@@ -251,7 +251,7 @@ class Fleet:
         return waited >= self._examine_unchanged_every
 
     def _examine(self, one: Watched) -> None:
-        """Takes long for a large checkpoint, so that it is a job of its own."""
+        """Examine a checkpoint in a job of its own, as a large one takes long."""
         latest = one.glimpse.newest if one.glimpse else None
         began = time.thread_time()
         try:
@@ -289,12 +289,12 @@ class Fleet:
             self.history.add_parts(one.id, parts)
 
     def _lag_every(self) -> float:
-        """So seldom that asking takes a small share of one processor."""
+        """Return how often to ask for lag, so that asking takes a small share of one processor."""
         cost = sum(one.lag_cost for one in self.watched())
         return max(self.options.lag_every, cost / _LAG_SHARE)
 
     def _unchanged_every(self) -> float:
-        """Files may vanish while a stream stands still, so it is examined again, but seldom."""
+        """Return how often to examine an unchanged checkpoint: seldom, but files may vanish."""
         cost = sum(one.examine_cost for one in self.watched())
         return max(self.options.examine_every, cost / _EXAMINE_SHARE)
 
@@ -328,7 +328,7 @@ class Fleet:
 
 
 def _words_of(error: Exception) -> str:
-    """What went wrong; a driver's own complaint comes with its name, and may be long."""
+    """Return what went wrong; a driver's own complaint comes with its name, and may be long."""
     if isinstance(error, FloodmarkError):
         return bounded(error.what, _LONGEST_PROBLEM)
     return bounded(redacted(f"{type(error).__name__}: {error}"), _LONGEST_PROBLEM)

@@ -1,4 +1,4 @@
-"""What the JSON of `serve` holds: the types that /openapi.json describes."""
+"""Defines the JSON answers of `serve`: the types that /openapi.json describes."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from floodmark.fleet.card import FleetCard
 from floodmark.fleet.detail import CheckpointDetail
 from floodmark.fleet.retention import Overtaking
 from floodmark.web.history import BatchSample, Sample
-from floodmark.web.watched import RootStatus
+from floodmark.web.one_checkpoint import RootStatus
 
 
 @dataclass(frozen=True)
 class FleetAnswer:
     revision: int
-    """Give it as `since` to get only what changed after it."""
+    """Give this number as `since` to get only what changed after it."""
     now_ms: int
     began_ms: int
-    """Another value than before: the server was started again, so revisions begin anew."""
+    """A new value means that the server was restarted, so revisions begin again."""
     interval_ms: int
     asks_lag: bool
     roots: list[RootStatus]
@@ -33,7 +33,7 @@ class CheckpointAnswer:
     card: FleetCard
     detail: CheckpointDetail
     lag: Lag | None
-    """As `floodmark lag --json` gives it; None: the sources were not asked, or see the problem."""
+    """The lag as in `floodmark lag --json`; None: nobody asked the sources, or see the problem."""
     lag_problem: str | None
     overtaking: Overtaking | None
 
@@ -64,7 +64,7 @@ class PlanAnswer:
     verb: str
     command: str
     lines: list[str]
-    """The plan in words. Nothing is carried out here."""
+    """The plan in words. Nothing is executed here."""
 
 
 @dataclass(frozen=True)
@@ -77,4 +77,4 @@ class Up:
     checkpoints: int
     revision: int
     fault: str | None
-    """What went wrong in the watching itself, if something has."""
+    """A fault of the watching itself, if there is one."""

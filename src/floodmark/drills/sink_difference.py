@@ -1,4 +1,4 @@
-"""Compares what a sink holds after a crash with what it holds without one, row by row."""
+"""Compares a sink's rows after a crash with its rows without a crash."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class SinkDifference:
-    """Rows of one sink."""
+    """The differing rows of one sink."""
 
     lost: int = 0
-    """Rows that the undisturbed sink has, and this one has not."""
+    """Rows that only the undisturbed sink has."""
     repeated: int = 0
-    """Rows that are there more often than in the undisturbed sink."""
+    """Rows that occur more often than in the undisturbed sink."""
     wrong: int = 0
     """Rows that the undisturbed sink does not have at all."""
     lost_rows: tuple[Row, ...] = ()
@@ -28,8 +28,8 @@ class SinkDifference:
     wrong_rows: tuple[Row, ...] = ()
     """The first of the wrong rows."""
     only_in: tuple[str, ...] = ()
-    """Columns in which alone rows differ, or come again with another value: a clock's, a
-    counter's, or what the pipeline computes wrongly."""
+    """The only columns in which rows differ, or come again with another value: a time, a counter,
+    or a value that the pipeline computes wrongly."""
 
     @property
     def differ(self) -> bool:
@@ -39,7 +39,7 @@ class SinkDifference:
 def compare_sinks(
     undisturbed: Iterable[Row], found: Iterable[Row], ignored: Sequence[str] = (), limit: int = 5
 ) -> SinkDifference:
-    """Rows are equal where all columns are that are not ignored.
+    """Compare rows. They are equal if all columns are that are not ignored.
 
     A row that comes again with another number or time in one column is a repeated row.
     """
@@ -87,9 +87,9 @@ def _without(rows: Counter[str], column: str) -> Counter[str]:
 
 
 def _only_in(before: Counter[str], after: Counter[str]) -> str | None:
-    """The one column without which no row would be lost or wrong, where there is such a one."""
+    """Return the only column without which no row would be lost or wrong; None if there is none."""
     names = json.loads(next(iter(before))) if before else {}
-    if len(names) < 2:  # of nothing, every row is a repeated one
+    if len(names) < 2:  # without columns, every row would be a repeated one
         return None
     for name in names:
         told = _difference(_without(before, name), _without(after, name), 0)
@@ -100,12 +100,12 @@ def _only_in(before: Counter[str], after: Counter[str]) -> str | None:
 
 @dataclass(frozen=True)
 class PointResult:
-    """What a crash at one point has done."""
+    """The effect of a crash at one point."""
 
     point: str
     """Where in the batch the driver was killed."""
     survived: bool | None
-    """None: the point was not hit in any of the tries."""
+    """None if no try hit the point."""
     repeated: int = 0
     """Rows that are in the sinks more often than they should be."""
     lost: int = 0
@@ -115,11 +115,11 @@ class PointResult:
     batch: int | None = None
     """The batch whose driver was killed."""
     hit: str | None = None
-    """Where it really was, for a random time."""
+    """The point that a kill at a random time really hit."""
     words: str = ""
-    """What else there is to say of it."""
+    """More about the result, in words."""
     sinks: Mapping[str, SinkDifference] = field(default_factory=dict)
-    """By the sink's place, as the pipeline names it; those that differ."""
+    """The sinks that differ, by the place that the pipeline names."""
 
 
 def point_result(

@@ -1,4 +1,4 @@
-"""Reads all that one checkpoint's page shows. Keeps the answer until the checkpoint changes."""
+"""Reads all that one checkpoint's page shows, and keeps the answer until it changes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from floodmark.changes import journal
 from floodmark.changes.plan import Plan
-from floodmark.changes.steps import DeleteFile
+from floodmark.changes.plan.steps import DeleteFile
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.layout import COMMITS, NOTES, OFFSETS, STARTS, batch_id
+from floodmark.checkpoint.layout import COMMITS, NOTES, OFFSETS, PROGRESS, STARTS, batch_id
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import is_note
 from floodmark.diagnosis.gather import gather
@@ -31,7 +31,7 @@ from floodmark.storage.files import Files
 from floodmark.storage.glimpse import Glimpse
 from floodmark.storage.local import LocalFiles
 
-PROGRESS = RelativePath(f"{NOTES}/progress.jsonl")
+_LINES = RelativePath(f"{NOTES}/{PROGRESS}")
 _TAIL, _TAIL_OF_ONE = 2 << 20, 64 << 10
 _KEPT = 16
 _NOTES_READ = 30
@@ -50,7 +50,7 @@ class _Read:
 
 
 class Reader:
-    """The last few checkpoints that were looked at, each as it was read."""
+    """Keeps the last few checkpoints that were shown, as they were read."""
 
     def __init__(self) -> None:
         self._read: OrderedDict[str, _Read] = OrderedDict()
@@ -118,20 +118,20 @@ class Reader:
 
 
 def stamp_of(files: Files, logs: Glimpse | None) -> object:
-    """Changes when the checkpoint does: its logs, its notes, and now and then by itself."""
+    """Return a value that changes when the logs or notes do, and also from time to time."""
     if isinstance(files, LocalFiles):
-        info = files.file_info(PROGRESS)
+        info = files.file_info(_LINES)
         stamps = files.folder_stamps(OFFSETS, COMMITS, STARTS, journal.FOLDER, "")
         return stamps, info and info.size, int(time.time() // 60)
     return logs and (logs.newest, logs.committed), int(time.time() // 60)
 
 
 def read_progress(files: Files, last: int = 500, most: int = _TAIL) -> tuple[ProgressLine, ...]:
-    """The newest lines, from the end of the file; none where there is none."""
+    """Return the newest lines, from the end of the file; none if there is no file."""
     if not isinstance(files, LocalFiles):
         return ()
     try:
-        return parse_lines(files.tail(PROGRESS, most), last)
+        return parse_lines(files.tail(_LINES, most), last)
     except FloodmarkError:
         return ()
 
@@ -142,7 +142,7 @@ def newest_progress(files: Files) -> ProgressLine | None:
 
 
 def start_notes(files: Files) -> Iterator[Mapping[str, Any]]:
-    """The notes of the last starts, oldest first; one that cannot be read is left out."""
+    """Yield the notes of the last starts, oldest first, without unreadable ones."""
     numbers = sorted(
         number
         for name in files.level(STARTS).files
@@ -159,11 +159,11 @@ def start_notes(files: Files) -> Iterator[Mapping[str, Any]]:
 
 
 def _changes(files: Files) -> Iterator[Mark]:
-    """What floodmark has changed here, by its journal."""
+    """Yield the changes that floodmark has made here, from its journal."""
     try:
         records = journal.read_records(files)
     except FloodmarkError:
-        return  # the doctor and `undo` say what is wrong with it
+        return  # the doctor and `undo` report what is wrong with it
     for record in records[-_NOTES_READ:]:
         batch = _batch_of(record.plan)
         if batch is not None:
@@ -172,7 +172,7 @@ def _changes(files: Files) -> Iterator[Mark]:
 
 
 def _batch_of(plan: Plan) -> int | None:
-    """Which batch of the chart a change belongs to, by the entries that it touches."""
+    """Return the batch of the chart to which a change belongs, by the entries that it changes."""
     deeds: dict[str, list[int]] = {}
     for step in plan.steps:
         folder, _, name = step.path.partition("/")

@@ -1,6 +1,6 @@
-"""A pipeline under test: rows are fed, its driver runs, is killed and starts again.
+"""Runs a pipeline under test: feeds rows, runs its driver, kills it and starts it again.
 
-Checkpoint and sinks lie in a folder of the test's; the pipeline's own are not touched.
+The checkpoint and the sinks are in a folder of the test; the pipeline's own are not touched.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any
 from floodmark import api
 from floodmark.api.arguments import script_options
 from floodmark.drills.points import POINTS, Point
+from floodmark.engine.drill.drilled_run import Killing, Run
 from floodmark.engine.drill.killing.traps import batches
 from floodmark.engine.drill.run_spec import InputSample, RunSpec
-from floodmark.engine.drill.runs import Killing, Run
-from floodmark.engine.drill.samples.sample import write_portions
+from floodmark.engine.drill.samples.sampled_sources import write_portions
 from floodmark.errors import NoAnswer, WrongUse
 from floodmark.statestore.view import StateView
 
 
 @dataclass(frozen=True)
 class Killed:
-    """What a kill has hit."""
+    """The batch that a kill has hit."""
 
     point: str
     batch: int | None
@@ -34,8 +34,8 @@ class Killed:
 class StreamUnderTest:
     """One query of `APP.py[:NAME]`, with a checkpoint and sinks of its own below `folder`.
 
-    Rows that are fed stand in for what its source gives, and each `feed` is one batch of it;
-    `sources` is how many streams the code reads.
+    Fed rows replace the rows of its source, and each `feed` is one batch; `sources` is the number
+    of streams that the code reads.
     """
 
     def __init__(
@@ -70,11 +70,11 @@ class StreamUnderTest:
 
     @property
     def checkpoint(self) -> str:
-        """Where its checkpoint is, for every other function of floodmark."""
+        """Return the location of the checkpoint, for every other function of floodmark."""
         return str(Path(self._spec.folder, "checkpoint"))
 
     def feed(self, rows: Iterable[Mapping[str, Any] | str], source: int = 0) -> None:
-        """One batch more: rows by column name, or lines as they are (Kafka's values, text)."""
+        """Add one batch: rows by column name, or plain lines (Kafka's values, text)."""
         lines = [one if isinstance(one, str) else json.dumps(one, default=str) for one in rows]
         if not lines:
             raise WrongUse("no rows to feed", do="Give at least one row.")
@@ -86,11 +86,11 @@ class StreamUnderTest:
         write_portions(lines, Path(self._spec.inputs[source].place), 1)
 
     def run(self) -> None:
-        """Starts the driver, and waits until it has read all that was fed."""
+        """Start the driver, and wait until it has read all fed rows."""
         self._started().to_the_end()
 
     def kill(self, at: str = "after-sink") -> Killed:
-        """Starts the driver, and kills it at this point of its next batch.
+        """Start the driver, and kill it at this point of its next batch.
 
         Points: after-offset, during-state, during-sink, after-sink, after-commit.
         """
@@ -104,15 +104,15 @@ class StreamUnderTest:
         found = run.kill(Killing(point, self._next_batch()))
         if found is None:
             raise NoAnswer(
-                f"the driver came to its end before it could be killed {at}",
-                "There was nothing to read, or the batch was too quick.",
+                f"the driver ended before it could be killed {at}",
+                "There was nothing to read, or the batch was too fast.",
                 "Feed some rows first.",
             )
         batch = found.in_flight if found.point is not Point.AFTER_COMMIT else None
         return Killed(found.point.value, batch)
 
     def rows(self, sink: str | None = None) -> list[dict[str, Any]]:
-        """What the sink holds after the last `run`; of several, the one whose place ends so."""
+        """Return the sink's rows after the last `run`; `sink` is the end of one sink's location."""
         if self._run is None:
             raise WrongUse("the stream has not run yet", do="Call run() first.")
         found = self._run.rows()
@@ -126,7 +126,7 @@ class StreamUnderTest:
         return chosen[0]
 
     def state(self, operator: int = 0, store: str | None = None) -> StateView:
-        """The state as the last committed batch left it."""
+        """Return the state after the last committed batch."""
         return api.open(self.checkpoint).state(operator, store)
 
     def close(self) -> None:

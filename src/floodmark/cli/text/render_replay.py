@@ -1,12 +1,11 @@
-"""What `floodmark replay` shows to a person."""
+"""Prints the result of `floodmark replay` for a person."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from floodmark.cli import render_state
-from floodmark.cli.words import count, style, table
+from floodmark.cli.text import count, render_state, style, table
 from floodmark.screen import short
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ def _notes(found: Replay) -> Iterator[str]:
 
 
 def rows_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows by column name, each cell on one line."""
+    """Return rows by column name, each cell on one line."""
     names = list(rows[0])
     lines = [[short(name, _CELL) for name in names]]
     lines += [[short(render_state.cell(row[name]), _CELL) for name in names] for row in rows]

@@ -1,11 +1,11 @@
-"""Declarative pipelines as text: pipeline → table → flow → its checkpoints."""
+"""Prints declarative pipelines: pipeline → table → flow → its checkpoints."""
 
 from __future__ import annotations
 
 from floodmark.api.pipelines import PipelineFlows
 from floodmark.checkpoint.places.flow import Flow, FlowStatus, flow_place
 from floodmark.checkpoint.views.inspection import ScanEntry
-from floodmark.cli.words import count, size, style, table
+from floodmark.cli.text import count, size, style, table
 from floodmark.visible import one_line
 
 _MEANING = {
@@ -33,6 +33,9 @@ def flows(found: PipelineFlows) -> str:
     for (of_table, flow), entries in by_flow.items():
         rows = [_row(entry) for entry in entries]
         parts.append(f"{one_line(of_table)} → flow {one_line(flow)}\n{table(rows)}")
+    if not by_flow:
+        parts.append("No flow has a checkpoint here: none that streams has run yet.")
+        return "\n\n".join(parts)
     empty = [one for one in found.flows if one.flow and one.flow.status is FlowStatus.EMPTY]
     begin = f"{len(empty) or 'none'} of which will start from nothing"
     return "\n\n".join([*parts, f"{count(len(by_flow), 'flow')}, {begin}."])

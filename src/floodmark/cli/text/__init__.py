@@ -1,7 +1,7 @@
-"""Numbers, times and colours as a person reads them, and the one door to the terminal.
+"""Formats numbers, times and colours for a person, and prints everything to the terminal.
 
-Everything that a command prints goes through `echo`, which shows control characters by
-their numbers. Colours are marked until then by two characters that nobody can guess.
+Everything that a command prints goes through `echo`, which shows control characters by their
+numbers. Until then two characters that nobody can guess mark the colours.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from floodmark.visible import one_line, visible
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _NARROWEST = 40
 _PART = re.compile(r" +|[^ /.,_:-]+[/.,_:-]*|[/.,_:-]+")
-# In place of the escape character, for as long as this process lives: of Unicode's private
-# use, so that no checkpoint can write a colour that comes out as one.
+# These replace the escape character while this process lives: they are from Unicode's
+# private use area, so that no checkpoint can write text that comes out as a colour.
 _MARK = "".join(chr(0xF0000 + int.from_bytes(os.urandom(2), "big") % 0xFFFE) for _ in range(2))
 _COLOURS = re.compile(rf"{_MARK}\[[\d;]*m")
 
 
 sign_of_life: Callable[[], None] | None = None
 """Ends what `waiting` writes while a command runs."""
-# A line that begins so is a command to the runner of GitHub, Azure or TeamCity.
+# A line that begins so is a command for the runner of GitHub, Azure or TeamCity.
 _COMMAND = re.compile(r"^([^\S\n]*)(:|#)(?=\2)", re.MULTILINE)
 
 
 def echo(text: str, err: bool = False, commands: bool = False) -> None:
-    """Prints text that may come from a checkpoint; `commands` are lines meant for a CI's runner."""
+    """Print text that may come from a checkpoint; `commands` are lines for a CI's runner."""
     end_waiting()
     click.echo(visible(text) if commands else shown(text), err=err)
 
 
 def say(text: str) -> None:
-    """Prints a line about what goes on to standard error; the sign of life stays below it."""
+    """Print a line about progress to standard error; the sign of life stays below it."""
     clear = "" if sign_of_life is None else "\r\x1b[K"
     click.echo(clear + shown(text), err=True)
 
 
 def end_waiting() -> None:
-    """Before something is printed, or drawn by somebody else: no sign of life stands there."""
+    """Remove the sign of life before anything else is printed or drawn."""
     if sign_of_life is not None:
         sign_of_life()
 
@@ -56,7 +56,7 @@ def is_terminal() -> bool:
 
 
 def shown(text: str) -> str:
-    """The text as the terminal gets it: colours are ours alone, and no line is a command."""
+    """Return the text for the terminal: only our own colours, and no line that is a command."""
     return _COMMAND.sub(_numbered, visible(text)).replace(_MARK, "\x1b")
 
 
@@ -75,12 +75,12 @@ def style(text: str, *names: str) -> str:
 
 
 def width(widest: int) -> int:
-    """Of a paragraph: as wide as reads well, or as the terminal is."""
+    """Return a paragraph's width: a readable one, or the terminal's."""
     return min(widest, terminal_columns() or widest)
 
 
 def wrapped(label: str, words: str, widest: int, indent: int | None = None) -> list[str]:
-    """A paragraph that begins with a label; its later lines are indented."""
+    """Return a paragraph that begins with a label; its later lines are indented."""
     import textwrap
 
     return textwrap.wrap(
@@ -94,11 +94,11 @@ def wrapped(label: str, words: str, widest: int, indent: int | None = None) -> l
 
 
 def clock(time_ms: int) -> str:
-    """The time in the reader's zone, which it names; with its day if that is not today."""
+    """Return the time in the reader's zone, with the zone, and with the day if it is not today."""
     try:
         moment = datetime.fromtimestamp(time_ms / 1000).astimezone()
     except (ValueError, OverflowError, OSError):
-        return f"{time_ms:,} ms"  # Java's longs reach further than calendars do
+        return f"{time_ms:,} ms"  # Java's longs go further than calendars
     today = moment.date() == datetime.now().date()
     return moment.strftime("%H:%M:%S %Z" if today else "%Y-%m-%d %H:%M:%S %Z")
 
@@ -109,7 +109,7 @@ def ago(time_ms: int, now_ms: int | None = None) -> str:
 
 
 def duration(milliseconds: int) -> str:
-    """The two largest units: 3 min 22 s."""
+    """Return the two largest units: 3 min 22 s."""
     seconds = milliseconds // 1000
     if seconds < 1:
         return f"{milliseconds} ms"
@@ -122,7 +122,7 @@ def duration(milliseconds: int) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes in the unit that leaves the fewest digits."""
+    """Return bytes in the unit that needs the fewest digits."""
     value = float(count)
     for unit in ("bytes", "kB", "MB", "GB"):
         if value < 1000:
@@ -138,7 +138,7 @@ def count(number: int, noun: str) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], indent: str = "  ", gap: str = "   ") -> str:
-    """Columns as wide as their widest cell; the last one is not padded.
+    """Return columns as wide as their widest cell; the last one is not padded.
 
     On a terminal that is too narrow, the widest columns are broken into lines: nothing is cut.
     """
@@ -165,7 +165,7 @@ def table(rows: Sequence[Sequence[str]], indent: str = "  ", gap: str = "   ") -
 
 
 def terminal_columns() -> int | None:
-    """How wide the terminal is; None where the output goes elsewhere."""
+    """Return the terminal's width; None where the output goes elsewhere."""
     if not sys.stdout.isatty():
         return None
     from shutil import get_terminal_size
@@ -174,7 +174,7 @@ def terminal_columns() -> int | None:
 
 
 def _narrowed(widths: Sequence[int], floors: Sequence[int], room: int) -> list[int]:
-    """The widths that fit: the widest gives way first, down to what cannot be broken."""
+    """Return widths that fit: the widest column shrinks first, down to its longest word."""
     narrowed = list(widths)
     while sum(narrowed) > room:
         wide = [i for i, width in enumerate(narrowed) if width > floors[i]]
@@ -185,7 +185,7 @@ def _narrowed(widths: Sequence[int], floors: Sequence[int], room: int) -> list[i
 
 
 def _parts(cell: str) -> list[str]:
-    """What stays whole: words, and the names between dots and slashes."""
+    """Return the parts that stay whole: words, and names between dots and slashes."""
     return _PART.findall(_COLOURS.sub("", cell)) or [""]
 
 
@@ -196,7 +196,7 @@ def _broken_row(row: Sequence[str], widths: Sequence[int]) -> list[list[str]]:
 
 
 def _broken(cell: str, width: int) -> list[str]:
-    """Lines of a cell: broken at spaces, a long name at its dots and slashes."""
+    """Return a cell's lines: broken at spaces, a long name at its dots and slashes."""
     if _width(cell) <= width:
         return [cell]
     styled = re.fullmatch(rf"({_MARK}\[[\d;]*m)([^{_MARK[0]}]*)({_MARK}\[0m)", cell)

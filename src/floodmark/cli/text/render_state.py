@@ -1,4 +1,4 @@
-"""The state as text for a person."""
+"""Prints the state as text for a person."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from floodmark.cli.words import count, size, style, table
+from floodmark.cli.text import count, size, style, table
 from floodmark.connectors.source import render_json
 from floodmark.visible import one_line
 
@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from floodmark.statestore.compare import StateDifference
     from floodmark.statestore.diff import StateChange, StateDiff
     from floodmark.statestore.dstreams import DStreamState
-    from floodmark.statestore.schemas import StoreSchema
-    from floodmark.statestore.view import StateStats, StateView
+    from floodmark.statestore.key_counts import StateStats
+    from floodmark.statestore.schema import StoreSchema
+    from floodmark.statestore.view import StateView
 
 _BAR = 30
 _PARTITIONS_SHOWN = 24
 _CELL = 48
+_BEFORE_DIFFERENCE = 12
 
 
 def title(view: StateView | DStreamState) -> str:
@@ -29,9 +31,15 @@ def title(view: StateView | DStreamState) -> str:
     return style(words, "bold")
 
 
-def rows(view: StateView | DStreamState, found: Sequence[dict[str, Any]], most: int) -> str:
+def rows(
+    view: StateView | DStreamState, found: Sequence[dict[str, Any]], most: int, whole: bool = False
+) -> str:
+    """The first rows as a table; `whole` cuts no value."""
     shown = found[:most]
-    parts = [title(view), _grid(shown) if shown else "  no key"]
+    widest = None if whole else _widest()
+    parts = [title(view), _grid(shown, widest) if shown else "  no key"]
+    if any(_is_cut(value, widest) for row in shown for value in _values(row)):
+        parts.append("Values that end with … are cut. --json shows them whole, and so does --key.")
     if len(found) > most:
         parts.append("… and more. --limit shows more, --export all of them, --stats counts.")
     parts += _others(view)
@@ -45,7 +53,11 @@ def _others(view: StateView | DStreamState) -> list[str]:
     return [f"Other stores: {', '.join(others)}."] if others else []
 
 
-def _grid(found: Sequence[dict[str, Any]]) -> str:
+def _values(row: dict[str, Any]) -> list[Any]:
+    return [*(row["key"] or {}).values(), *(row["value"] or {}).values()]
+
+
+def _grid(found: Sequence[dict[str, Any]], widest: int | None) -> str:
     keys = list((found[0]["key"] or {}).keys())
     values = list((found[0]["value"] or {}).keys())
     lines = [("partition", *keys, "│", *values)]
@@ -54,9 +66,9 @@ def _grid(found: Sequence[dict[str, Any]]) -> str:
         lines.append(
             (
                 str(row["partition"]),
-                *(cell(key.get(name)) for name in keys),
+                *(_cut(_plain(key.get(name)), widest) for name in keys),
                 "│",
-                *(cell(value.get(name)) for name in values),
+                *(_cut(_plain(value.get(name)), widest) for name in values),
             )
         )
     header, *body = table(lines).splitlines()
@@ -64,12 +76,20 @@ def _grid(found: Sequence[dict[str, Any]]) -> str:
 
 
 def cell(value: Any, times: int = 1) -> str:
-    """At most half of the terminal, or `times` that."""
-    text, widest = (
-        _plain(value),
-        times * max(_CELL, get_terminal_size((2 * _CELL, 24)).columns // 2),
-    )
-    return text if len(text) <= widest else text[: widest - 1] + "…"
+    """Shorten a value to half of the terminal, or `times` that."""
+    return _cut(_plain(value), times * _widest())
+
+
+def _widest() -> int:
+    return max(_CELL, get_terminal_size((2 * _CELL, 24)).columns // 2)
+
+
+def _is_cut(value: Any, widest: int | None) -> bool:
+    return widest is not None and len(_plain(value)) > widest
+
+
+def _cut(text: str, widest: int | None) -> str:
+    return text if widest is None or len(text) <= widest else text[: widest - 1] + "…"
 
 
 def _plain(value: Any) -> str:
@@ -81,13 +101,13 @@ def _plain(value: Any) -> str:
 
 
 def _part(value: Any) -> str:
-    # Among others, a string without a beginning and an end that can be seen gets quotes.
+    # Among other values, a string with spaces at its ends gets quotes.
     hidden = isinstance(value, str) and (value in ("", "null") or ", " in value)
     return render_json(value) if hidden else _plain(value)
 
 
 def _window(value: dict[str, Any]) -> str | None:
-    """Spark's window as a person writes it: 2026-01-01 00:20 – 00:25 UTC."""
+    """Return Spark's window as a person writes it: 2026-01-01 00:20 – 00:25 UTC."""
     if value.keys() != {"start", "end"}:
         return None
     try:
@@ -155,11 +175,27 @@ def differences(found: Sequence[StateDifference]) -> str:
 
 
 def _before_after(change: StateChange) -> str:
-    return f"{_side(change.before)} → {_side(change.after)}"
+    before, after = _side(change.before), _side(change.after)
+    if change.before and change.after:
+        before, after = _from_difference(before, after, _widest())
+    return f"{_cut(before, _widest())} → {_cut(after, _widest())}"
 
 
 def _side(values: Sequence[dict[str, Any]]) -> str:
-    return " ".join(cell(value) for value in values) or "–"
+    return " ".join(map(_plain, values)) or "–"
+
+
+def _from_difference(before: str, after: str, widest: int) -> tuple[str, str]:
+    """Both without the beginning that they share, where the difference would be cut off."""
+    pairs = zip(before, after, strict=False)
+    same = next((at for at, (one, other) in enumerate(pairs) if one != other), len(before))
+    same = min(same, len(after))
+    if max(len(before), len(after)) <= widest or same < widest // 2:
+        return before, after
+    field = before.rfind(", ", 0, same) + len(", ")
+    near = same - field <= widest - _BEFORE_DIFFERENCE
+    start = field if near else same - _BEFORE_DIFFERENCE
+    return f"…{before[start:]}", f"…{after[start:]}"
 
 
 def schemas(found: Sequence[StoreSchema]) -> str:

@@ -1,4 +1,4 @@
-"""One checkpoint that `serve` watches: what is known of it, and what its card says."""
+"""Holds what is known of one watched checkpoint, and makes its card."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class WatchOptions:
     discover_every_where_it_costs: float = 60.0
     lag_every: float = 20.0
     patience: float = 20.0
-    """After so many seconds without an answer a card is grey."""
+    """The number of seconds without an answer after which a card is grey."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class RootStatus:
     checkpoints: int
     problem: str | None
     passed_over: int
-    """Links and odd names below it, which are not followed."""
+    """The number of links and odd names below it, which are not followed."""
     passed_over_first: str | None
-    """The first of them, and what it is."""
+    """The first of them, and its kind."""
 
 
 class WatchedRoot:
-    """A root with threads of its own, so that storage that hangs holds up no other root."""
+    """A root with threads of its own, so that storage that hangs delays no other root."""
 
     def __init__(
         self, files: Files, options: WatchOptions, failed: Callable[[Exception], None]
@@ -63,19 +63,19 @@ class WatchedRoot:
         self.looking_since: float | None = None
         self.passed_over: list[str] = []
         self.known = False
-        """Whether it was looked through once: only then is known which flows are superseded."""
+        """Whether the root was searched once: only then are superseded flows known."""
         self.looking_cost = 0.0
-        """Seconds of processor that the last look for checkpoints took."""
+        """Seconds of processor time that the last search for checkpoints took."""
         count = _WORKERS_REMOTE if files.reads_cost else _WORKERS_LOCAL
         self.workers = Workers("look", count, options.patience, failed)
         self.askers = Workers("ask", 2, options.patience, failed)
         self.pool = ThreadPoolExecutor(4, "floodmark-page")
-        """For what a page asks of one checkpoint."""
+        """Workers for a page's questions about one checkpoint."""
 
 
 @dataclass(eq=False)
 class Watched:
-    """One checkpoint and what is known of it now."""
+    """One checkpoint, and what is known of it now."""
 
     id: str
     files: Files
@@ -83,7 +83,7 @@ class Watched:
     card: FleetCard
     glimpse: Glimpse | None = None
     progress: ProgressLine | None = None
-    """The newest line of progress, where a run keeps them."""
+    """The newest progress line, if a run keeps them."""
     examined: Examined | None = None
     examined_at: float = 0.0
     examined_batch: int | None = None
@@ -91,7 +91,7 @@ class Watched:
     lag_problem: str | None = None
     lag_asked: float = 0.0
     lag_cost: float = 0.0
-    """Seconds of processor that the last question took."""
+    """Seconds of processor time that the last question took."""
     lags: deque[int] = field(default_factory=lambda: deque(maxlen=_LAGS_KEPT))
     checked: float = field(default_factory=time.monotonic)
     queued: bool = False
@@ -100,19 +100,19 @@ class Watched:
     sampled_ms: int = 0
     kept_batch: int | None = None
     parts_ms: int = 0
-    """When its partitions' positions went into the history."""
+    """The time when its partitions' positions went into the history."""
     overtaken: Overtaking | None = None
-    """When retention overtakes the stream, by the last answer of the sources."""
+    """The time when retention overtakes the stream, by the sources' last answer."""
     superseded: bool = False
     examining: bool = False
     examine_cost: float = 0.0
-    """Seconds of processor that the last examination took."""
+    """Seconds of processor time that the last examination took."""
     examine_problem: str | None = None
-    """Why it cannot be examined, though its logs can be followed."""
+    """The reason why it cannot be examined, although its logs can be followed."""
 
 
 def card_fields(one: Watched, options: WatchOptions, now_ms: int, now: float) -> dict[str, Any]:
-    """What its card says at this time."""
+    """Return the content of its card at this time."""
     silent = now - one.checked
     checked_ms = now_ms - int(silent * 1000)
     problem = one.problem or one.examine_problem
@@ -172,7 +172,7 @@ def _times(found: Glimpse, examined: Examined | None) -> tuple[int, ...]:
 
 
 def id_of(files: Files) -> str:
-    """Names a checkpoint in addresses, in place of its path."""
+    """Return an id that replaces the checkpoint's path in addresses."""
     return hashlib.blake2b(files.root.encode(errors="replace"), digest_size=8).hexdigest()
 
 

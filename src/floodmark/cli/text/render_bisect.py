@@ -1,4 +1,4 @@
-"""`floodmark run --bisect`: what its report says."""
+"""Prints the report of `floodmark run --bisect`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from floodmark.cli import options
-from floodmark.cli.words import echo
+from floodmark.cli.text import echo
 
 if TYPE_CHECKING:
     from floodmark.api.running import BisectReport
 
 
 def show(report: BisectReport, as_json: bool) -> None:
-    """Ends with status 1 where the batch fails, whether or not a record is to blame."""
+    """Print the report; exit with status 1 if the batch fails, whether or not a record is found."""
     if as_json:
         options.show_json(report)
     else:
@@ -38,11 +38,11 @@ def words_of(report: BisectReport) -> list[str]:
             told.append(f"No single record: these {len(culprit.records)} fail together only:")
             told += [f"  {record.words}" for record in culprit.records]
     if not report.culprits:
-        told.append("No few records could be found that fail without the others.")
+        told.append("No small set of records was found that fails without the others.")
     elif report.whole:
-        told.append("Without what is named here, the rest of the batch does not fail in this way.")
+        told.append("Without these records, the rest of the batch does not fail in this way.")
     else:
-        told.append("The rest of the batch still fails in this way: there are more.")
+        told.append("The rest of the batch still fails in this way: there are more such records.")
     if report.unreadable:
         told.append("A file that cannot be read row by row is named as a whole.")
     if report.other_failures:
@@ -62,7 +62,7 @@ def _not_failing(report: BisectReport) -> list[str]:
         said += [
             "The trials computed all rows and wrote none. If the failure comes from the sink, they",
             "cannot show it. --bisect-sink calls a foreachBatch function as well; once.sql is then",
-            "rolled back, once.delta and once.iceberg write nothing; all else that the function",
-            "does is done.",
+            "rolled back, once.delta and once.iceberg write nothing; everything else that the",
+            "function does takes effect.",
         ]
     return said

@@ -1,4 +1,4 @@
-"""Findings in the forms that CI systems take: GitHub, GitLab, SARIF, JUnit."""
+"""Prints findings in the forms of CI systems: GitHub, GitLab, SARIF, JUnit."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from floodmark.cli import findings, options
-from floodmark.cli.words import echo
+from floodmark.cli import options
+from floodmark.cli.text import echo, finding
 from floodmark.rules.finding import Finding, Severity
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _GITLAB = {Severity.ERROR: "critical", Severity.WARNING: "major", Severity.ADVIC
 
 
 def option(*others: str) -> Callable[[_Function], _Function]:
-    """--format with these forms and a CI's."""
+    """Add --format with these forms and a CI's."""
     return click.option(
         "--format",
         "form",
@@ -33,26 +33,26 @@ def option(*others: str) -> Callable[[_Function], _Function]:
 
 def refuse_two_forms(form: str | None, as_json: bool) -> None:
     if as_json and form not in (None, "json"):
-        raise click.UsageError(f"--json and --format {form} ask for two forms: give one of them")
+        raise click.UsageError(f"--json and --format {form} are two forms: give one of them")
 
 
 def show(found: Sequence[Finding], form: str) -> None:
-    """`found` on stdout, in one of FORMS."""
+    """Print `found` to stdout, in one of FORMS."""
     if form == "sarif":
-        options.show_json(findings.sarif(found))
+        options.show_json(finding.sarif(found))
     elif form == "gitlab":
         options.show_json(gitlab(found))
     elif form == "junit":
         echo(junit(found))
     elif found:
-        echo(findings.github(found), commands=True)
+        echo(finding.github(found), commands=True)
 
 
 def of_judgement(judgement: Judgement, application: str) -> list[Finding]:
-    """Reasons of a verdict as findings in the application's file."""
+    """Return a verdict's reasons as findings in the application's file."""
     from floodmark.rules.restarts.reason import Verdict
 
-    # NAME of FILE:NAME is no part of the path.
+    # NAME of FILE:NAME is not part of the path.
     head, _, name = application.rpartition(":")
     path = head if head and name.isidentifier() else application
     found = []
@@ -79,7 +79,7 @@ def of_judgement(judgement: Judgement, application: str) -> list[Finding]:
 
 
 def _relative(path: str) -> str:
-    """As the repository names it: a pull request shows findings beside such paths only."""
+    """Return the path in the repository, as a pull request shows only findings with such paths."""
     try:
         return Path(path).resolve().relative_to(Path.cwd()).as_posix()
     except ValueError:
@@ -87,7 +87,7 @@ def _relative(path: str) -> str:
 
 
 def gitlab(found: Sequence[Finding]) -> list[dict[str, Any]]:
-    """GitLab's code quality report."""
+    """Return GitLab's code quality report."""
     import hashlib
 
     return [
@@ -105,7 +105,7 @@ def gitlab(found: Sequence[Finding]) -> list[dict[str, Any]]:
 
 
 def junit(found: Sequence[Finding]) -> str:
-    """JUnit's XML: a finding is a test case, which fails unless it is advice."""
+    """Return JUnit's XML: a finding is a test case, which fails unless it is advice."""
     from html import escape
 
     from floodmark.visible import visible

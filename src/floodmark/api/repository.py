@@ -1,4 +1,4 @@
-"""The verbs of the backup repository: `backup`, `restore`, and what a repository holds."""
+"""Provides the verbs of the backup repository: `backup`, `restore`, and its content."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def backup(
     out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
-    """A snapshot in a repository that holds every content once; a query may go on running."""
+    """Take a snapshot into a repository that stores each content once; a query may keep running."""
     from floodmark.changes.apply_saved import back_up
     from floodmark.changes.named_places import absolute, refuse_overlap
     from floodmark.changes.plan import seal
@@ -46,7 +46,7 @@ def backup(
 def check_backups(
     repository: str, storage: Storage | None = None
 ) -> tuple[int, tuple[Damage, ...]]:
-    """How many snapshots a repository has, and which content of them is missing or damaged."""
+    """Return the number of snapshots, and their missing or damaged contents."""
     from floodmark.storage.repository import check, snapshots
 
     files = open_backups(repository, storage)
@@ -54,14 +54,14 @@ def check_backups(
 
 
 def snapshots(repository: str, storage: Storage | None = None) -> tuple[Snapshot, ...]:
-    """The snapshots of a repository, oldest first."""
+    """List the snapshots of a repository, oldest first."""
     from floodmark.storage.repository import snapshots
 
     return Shown(snapshots(open_backups(repository, storage)))
 
 
 def open_backups(location: str, storage: Storage | None) -> Files:
-    """A repository that is there; nothing is written to it."""
+    """Open an existing repository; this writes nothing to it."""
     from floodmark.changes.named_places import absolute
     from floodmark.storage.files import open_files
     from floodmark.storage.repository import open_repository
@@ -87,7 +87,7 @@ def restore(
     out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
-    """A checkpoint as a snapshot has it, at the same or another place."""
+    """Restore a checkpoint from a snapshot, at the same or another location."""
     from floodmark.changes.apply import apply_if_asked
     from floodmark.changes.carry.since_snapshot import RestoreOptions
     from floodmark.changes.named_places import absolute, refuse_overlap
@@ -108,8 +108,8 @@ def _plan_restore(repository: str, goal: str, options: RestoreOptions, how: Carr
     from floodmark.changes.planners.backup import plan_restore, restores
     from floodmark.changes.same_change import repeated
     from floodmark.storage.files import open_files
-    from floodmark.storage.noted_places import opener
     from floodmark.storage.repository import choose_snapshot
+    from floodmark.storage.untrusted_places import opener
 
     files = open_backups(repository, how.storage)
     target = open_files(goal, how.storage)

@@ -1,7 +1,8 @@
-"""Results as text for a person. `wire` makes what a script reads."""
+"""Prints results as text for a person; `wire` makes the JSON for scripts."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,17 @@ from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.layout import COMMITS, OFFSETS
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.timeline import Action, Batch, Status, restart, source_rows
-from floodmark.cli.words import ago, clock, count, duration, size, style, table, terminal_columns
+from floodmark.cli.text import (
+    ago,
+    clock,
+    count,
+    duration,
+    size,
+    style,
+    table,
+    terminal_columns,
+    wrapped,
+)
 from floodmark.connectors.registry import advance
 from floodmark.connectors.source import plain, uncut
 from floodmark.visible import one_line
@@ -31,13 +42,14 @@ _COLOUR = {
 
 
 def checkpoint(found: Checkpoint, state_missing: Sequence[str] = ()) -> str:
-    """The picture of a checkpoint, filled with this one's numbers."""
+    """Return the picture of a checkpoint with its numbers."""
     if found.kind is Kind.DSTREAMS:
-        from floodmark.cli import render_dstreams
+        from floodmark.cli.text import render_dstreams
 
         return render_dstreams.checkpoint(found)
     verdict = restart(found, state_missing)
-    colour = {Action.FAIL: ("red",), Action.RERUN: ("yellow",)}.get(verdict.action, ("green",))
+    colours = {Action.FAIL: "red", Action.RERUN: "yellow", Action.UNKNOWN: "yellow"}
+    colour = colours.get(verdict.action, "green")
     query = one_line(found.query_id or "") or _no_query(found)
     columns = terminal_columns()
     narrow = columns is not None and len(found.path) + len(query) + 31 > columns
@@ -47,10 +59,28 @@ def checkpoint(found: Checkpoint, state_missing: Sequence[str] = ()) -> str:
         table(_steps(found)),
         table([*source_rows(found), *_state(found), *_facts(found)]),
         table([("cannot read", item.path, item.reason) for item in found.unreadable]),
+        _look_alikes(found),
         _not_read(found),
-        style(verdict.words, *colour),
+        style(verdict.words, colour),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _look_alikes(found: Checkpoint) -> str:
+    """Name the kinds whose offsets look the same: Spark writes no kind beside an offset."""
+    kinds = {source.id: source.kind for source in found.sources}
+    told = [f"Source {one_line(source)}: {words}" for source, words in found.disputed.items()]
+    told += [
+        f"Source {one_line(source)} is read as {kinds[source]}; offsets of {' and '.join(others)} "
+        "look the same. If it is one, name it: "
+        f"{' or '.join(f'--source-kind {shlex.quote(source)}={other}' for other in others)}"
+        for source, others in found.could_be.items()
+        if source not in found.disputed
+    ]
+    columns = terminal_columns()
+    if columns is None:
+        return "\n".join(told)
+    return "\n".join(line for one in told for line in wrapped("", one, columns))
 
 
 def _not_read(found: Checkpoint) -> str:
@@ -69,7 +99,7 @@ def _no_query(found: Checkpoint) -> str:
 
 
 def _steps(found: Checkpoint) -> list[tuple[str, str, str]]:
-    """Planned, processed, committed: the protocol of every batch."""
+    """Return the steps of a batch: planned, processed, committed."""
     latest, committed = found.latest_batch, found.committed_batch
     if latest is None:
         planned, processed = ("no batch yet", ""), ("nothing yet", "")
@@ -95,7 +125,7 @@ def _when(time_ms: int | None) -> str:
 
 
 def _written(found: Checkpoint, path: str) -> str:
-    """A commit says no time of its own; its file's does, unless the checkpoint was copied."""
+    """Return a commit's time from its file, unless the checkpoint was copied."""
     time_ms = next((file.mtime_ms for file in found.files if file.path == path), None)
     copied = time_ms and found.batch_time_ms and time_ms - found.batch_time_ms > _DAY_MS
     return "" if copied else _when(time_ms)
@@ -164,7 +194,7 @@ def _no_offsets(batch: Batch) -> str:
 
 
 def _all_reach(batch: Batch, before: Batch | None) -> str:
-    """From where to where, as far as the batch before it is listed."""
+    """Return the ranges of all sources, from the end of the batch before if that is listed."""
     starts = {}
     if before is not None and before.batch == batch.batch - 1:
         starts = {source.id: source for source in before.sources}
@@ -207,16 +237,19 @@ def files(found: Sequence[InputFile]) -> str:
     return table(rows, indent="")
 
 
-def differences(found: Sequence[Difference], left: str, right: str) -> str:
-    if not found:
+def differences(found: Sequence[Difference], left: str, right: str, is_whole: bool = True) -> str:
+    """`is_whole`: everything was compared."""
+    if not found and is_whole:
         return f"No difference between {left} and {right}."
+    if not found:
+        return f"The logs of {left} and {right} do not differ, but not everything was compared."
     rows = [("", left, right)]
     rows += [(_where(item), *_sides(item)) for item in found]
     return table(rows, indent="") + f"\n\n{count(len(found), 'difference')}."
 
 
 def _where(item: Difference) -> str:
-    """Our own fields in words; topics, tables and settings as they are."""
+    """Return a readable name for our own fields; topics, tables and settings stay."""
     if " " in item.where:
         return item.where
     return item.where.removesuffix("_ms").replace("_", " ")

@@ -1,14 +1,15 @@
-"""Shows a DStreams folder to a person."""
+"""Prints a DStreams folder for a person."""
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.dstreams.folder import JVM, PYTHON, DStream, DStreamsCheckpoint, SavedRdd
 from floodmark.checkpoint.dstreams.restart import restart_words
-from floodmark.cli.words import ago, clock, count, duration, size, style, table
+from floodmark.cli.text import ago, clock, count, duration, size, style, table
 from floodmark.visible import one_line
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from floodmark.checkpoint.timeline import Batch
 
 _SHOWN = 5
+_TELLING = re.compile(
+    r"spark\.(streaming\..+|speculation|io\.compression\.codec|serializer|kryo\..+)"
+)
 _UNSAID = "not known: no checkpoint file can be read"
 
 
@@ -45,7 +49,7 @@ def _cannot_restart(inside: DStreamsCheckpoint) -> bool:
 
 
 def _asked(found: Checkpoint, inside: DStreamsCheckpoint) -> str:
-    """What Spark says, or how it is asked where files cannot be read without it."""
+    """Return Spark's answer, or how to ask Spark where files cannot be read without it."""
     answer = inside.spark
     if answer is None:
         if not any(
@@ -62,8 +66,8 @@ def _asked(found: Checkpoint, inside: DStreamsCheckpoint) -> str:
     said = table(rows)
     if answer.failures:
         said += (
-            "\nA class that is missing, or of another release, is given with "
-            "--conf spark.jars=APP.jar, or by the Spark that wrote the folder."
+            "\nFor a missing class, or one of another release, give "
+            "--conf spark.jars=APP.jar, or use the Spark that wrote the folder."
         )
     return said
 
@@ -98,8 +102,18 @@ def _times(inside: DStreamsCheckpoint) -> list[tuple[str, ...]]:
         language = {PYTHON: "Python", JVM: "Scala or Java"}.get(inside.language or "", "")
         rows.append(("master", inside.master, language))
     if inside.jars:
-        rows.append(("jars", count(len(inside.jars), "jar"), ", ".join(inside.jars[:_SHOWN])))
+        more = f" and {len(inside.jars) - _SHOWN} more" if len(inside.jars) > _SHOWN else ""
+        shown = ", ".join(inside.jars[:_SHOWN]) + more
+        rows.append(("jars", count(len(inside.jars), "jar"), shown))
+    if inside.conf:
+        rows.append(("settings", count(len(inside.conf), "setting"), _telling(inside.conf)))
     return rows
+
+
+def _telling(conf: Mapping[str, str]) -> str:
+    """The settings that decide what is saved and received, and how; --json has all."""
+    told = [f"{key}={conf[key]}" for key in sorted(conf) if _TELLING.fullmatch(key)]
+    return ", ".join(told) or "--json lists them"
 
 
 def _span(times: Sequence[int]) -> str:

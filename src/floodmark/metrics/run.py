@@ -1,4 +1,4 @@
-"""A run's facts as metrics: batches, rows, durations by phase, restarts, state. Pure."""
+"""Turns a run's facts into metrics: batches, rows, durations by phase, restarts, state. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OTHER = "other"
 
 @dataclass(frozen=True)
 class RunFacts:
-    """One pipeline of a run, since the run began."""
+    """The facts of one pipeline of a run, since the run began."""
 
     pipeline: str
     running: bool = False
@@ -30,9 +30,9 @@ class RunFacts:
     rows: int = 0
     restarts: int = 0
     durations: tuple[int, ...] = (0,) * len(BUCKETS)
-    """How many batches took at most each bound, and more than the one before it."""
+    """For each bound, how many batches took at most this time and more than the bound before."""
     seconds: float = 0.0
-    """Of all batches together."""
+    """The duration of all batches together."""
     phase_seconds: Mapping[str, float] = field(default_factory=dict)
     last_batch: int | None = None
     last_rows: int | None = None
@@ -47,7 +47,7 @@ class RunFacts:
 
 
 def phases_of(durations_ms: Mapping[str, int]) -> dict[str, float]:
-    """In seconds, by the phases that Spark names; a name that is new counts as other."""
+    """Return seconds by the phases that Spark names; an unknown name counts as other."""
     found: dict[str, float] = {}
     for name, value in durations_ms.items():
         if name != "triggerExecution":
@@ -81,7 +81,7 @@ def run_metrics(facts: RunFacts) -> Iterator[MetricFamily]:
     words = "When the last batch was reported as finished."
     yield one("gauge", "last_commit_timestamp_seconds", words, facts.last_commit_seconds)
     yield one("gauge", "state_rows", "Rows of the state.", facts.state_rows)
-    words = "Memory that Spark says the state takes."
+    words = "Memory of the state, as Spark reports it."
     yield one("gauge", "state_memory_bytes", words, facts.state_bytes)
     words = "The event-time watermark of the last batch."
     yield one("gauge", "watermark_timestamp_seconds", words, facts.watermark_seconds)
