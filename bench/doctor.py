@@ -32,8 +32,8 @@ from measure import CONF, Claims, best, call_cpu_seconds, write_checkpoint
 
 from floodmark import api
 from floodmark.checkpoint.checksums.sidefiles import side_file_of
+from floodmark.state.files.compression import compress
 from floodmark.state.files.crc32c import crc_of
-from floodmark.state.files.framing import compress
 from floodmark.state.files.hdfs import write_snapshot
 from floodmark.state.files.records import Records, render_records
 from floodmark.state.rows.rowbytes import row_bytes

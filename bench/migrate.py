@@ -73,7 +73,7 @@ def memory(folder: Path, plan: str) -> float:
 def saved_plan(checkpoint: str, folder: Path, app: str) -> str:
     from floodmark import api
     from floodmark.changes.apply import Carrying
-    from floodmark.changes.saved_plan import save_plan
+    from floodmark.changes.plan.saved import save_plan
 
     shutil.rmtree(folder / "new", ignore_errors=True)
     change = api.migrate(checkpoint, str(folder / "new"), app=app, carrying=Carrying(False, 0))

@@ -116,7 +116,8 @@ def one_session() -> Iterator[Any]:
 def in_session(folder: Path, spark: Any) -> tuple[Stream, Stream]:
     from floodmark.engine.pipelines.application import load_application
     from floodmark.engine.pipelines.start_positions import Start
-    from floodmark.engine.run.runtime import RunOptions, run_application
+    from floodmark.engine.run.options import RunOptions
+    from floodmark.engine.run.runtime import run_application
     from floodmark.engine.run.triggers import Trigger
 
     application = load_application(str(folder / "app.py"))

@@ -1,10 +1,11 @@
 """Runs bench/*.py and writes docs/benchmarks.md and docs/benchmarks.json from the results.
 
-    python scripts/benchmarks.py [NAME…] [--limit SECONDS] [--report]
+    python scripts/benchmarks.py [NAME…] [--limit SECONDS] [--report] [-- ARGUMENTS]
 
 A script that misses a claim, or fails, does not stop the others. With names only those run, and
 the results of the others stay as they were, each with its date. A script that takes longer than
-the limit is cut off, and what it had measured is kept. `--report` runs none of them.
+the limit is cut off, and what it had measured is kept. `--report` runs none of them. Arguments
+after two dashes go to the one script that is named: `keys -- --keys 1000000,100000000`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def scripts() -> dict[str, Path]:
     return {path.stem: path for path in sorted((ROOT / "bench").glob("*.py"))}
 
 
-def run(path: Path, limit: float | None) -> Results:
+def run(path: Path, limit: float | None, arguments: list[str]) -> Results:
     """What one script measured, whether or not it ended well."""
     print(f"== {path.relative_to(ROOT)}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -47,7 +48,7 @@ def run(path: Path, limit: float | None) -> Results:
         status = None
         with contextlib.suppress(subprocess.TimeoutExpired):
             status = subprocess.run(
-                [sys.executable, str(path)],
+                [sys.executable, str(path), *arguments],
                 env={**os.environ, RESULTS: str(place)},
                 timeout=limit,
                 check=False,
@@ -56,6 +57,7 @@ def run(path: Path, limit: float | None) -> Results:
     return {
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "seconds": round(time.monotonic() - began),
+        "arguments": arguments,
         "ended": _ended(told, status),
         "machine": machine(),
         "claims": [],
@@ -129,10 +131,15 @@ def _scripts(results: Results) -> Iterator[str]:
                 f"Last run {one['date']}, {one['seconds']} s: {where['system']}, "
                 f"{where['cores']} cores, {where['memory']}, Python {where['python']}, "
                 f"Spark {where['pyspark']}, pyarrow {where['pyarrow']}.{load(where)} "
-                f"It ended {one['ended']}."
+                f"{given(one)}It ended {one['ended']}."
             )
             if "note" in one:  # written by hand; the next run removes it
                 yield from ("", f"**Note.** {one['note']}")
+
+
+def given(one: Results) -> str:
+    arguments = " ".join(one.get("arguments", ()))
+    return f"Run with `{arguments}`. " if arguments else ""
 
 
 def load(where: dict[str, str]) -> str:
@@ -177,19 +184,30 @@ def table(results: Results) -> str:
     return "\n".join(lines)
 
 
+def split(words: list[str]) -> tuple[list[str], list[str]]:
+    """The words before two dashes, and those after them."""
+    if "--" not in words:
+        return words, []
+    place = words.index("--")
+    return words[:place], words[place + 1 :]
+
+
 def main() -> int:
-    given = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    given.add_argument("names", nargs="*")
-    given.add_argument("--limit", type=float, metavar="SECONDS")
-    given.add_argument("--report", action="store_true")
-    options = given.parse_args()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--limit", type=float, metavar="SECONDS")
+    parser.add_argument("--report", action="store_true")
+    own, arguments = split(sys.argv[1:])
+    options = parser.parse_args(own)
+    if arguments and len(options.names) != 1:
+        parser.error("arguments after two dashes are for one script: name it")
     unknown = sorted(set(options.names) - set(scripts()))
     if unknown:
         print(f"no such benchmark: {', '.join(unknown)}. There are: {', '.join(scripts())}")
         return 2
     ran = {}
     for name in () if options.report else options.names or scripts():
-        ran[name] = run(scripts()[name], options.limit)
+        ran[name] = run(scripts()[name], options.limit, arguments)
         write(joined({name: ran[name]}))  # a run that is cut off has kept what it measured
     write(joined({}))
     print(f"\n{table(ran)}\n\ndocs/benchmarks.md has them all.")

@@ -47,7 +47,7 @@ def _shapes() -> dict[str, Shape]:
         "inspect": inspection,
         "inspect --schema": (
             inspection,
-            {"schemas": _many("statestore.schemas.StoreSchema", "What each store keeps.")},
+            {"schemas": _many("statestore.schema.StoreSchema", "What each store keeps.")},
         ),
         "inspect PIPELINE": _named("api.pipelines.PipelineFlows"),
         "batches": {"batches": _many("checkpoint.views.inspection.BatchSummary", "Oldest first.")},
@@ -61,7 +61,7 @@ def _shapes() -> dict[str, Shape]:
             "value_schema": Described(str, "The value's columns, as DDL."),
             "rows": Described(list[dict[str, Any]], "Column → value, up to `--limit` rows."),
         },
-        "state --stats": _named("statestore.view.StateStats"),
+        "state --stats": _named("statestore.key_counts.StateStats"),
         "state --changes": _named("statestore.diff.StateDiff"),
         "state --export": {
             "file": Described(str, "The file that was written."),
@@ -77,7 +77,7 @@ def _shapes() -> dict[str, Shape]:
         "lag": _named("connectors.behind.Lag"),
         "watch": _named("fleet.sighting.Sighting"),
         "run": _named("engine.run.stream.RunReport"),
-        "run --bisect": _named("engine.code.bisect.BisectReport"),
+        "run --bisect": _named("engine.bisect.bisect.BisectReport"),
         "demo": _named("engine.demo.story.Story"),
         "check": _named("rules.restarts.reason.Judgement"),
         "compare": _named("engine.proof.compare.CodeComparison"),
@@ -90,7 +90,14 @@ def _shapes() -> dict[str, Shape]:
             ),
             **_replay(),
         },
-        "doctor": {**findings, "sink": Described(sink, "What `--sink` has; null without it.")},
+        "doctor": {
+            **findings,
+            "sink": Described(sink, "What `--sink` has; null without it."),
+            "not_examined": Described(
+                str | None,
+                "What was not examined, so that its silence proves nothing; null where all was.",
+            ),
+        },
         "lint": findings,
         "explain": _rule(),
         "explain --all": {"rules": Described([_rule()], "Every rule, by its code.")},
@@ -134,8 +141,8 @@ def _snapshot() -> dict[str, Shape]:
         "location": Described(str, "The checkpoint that was backed up."),
         "query_id": Described(str | None, "The id by which sinks know the query."),
         "batch": Described(int | None, "The last committed batch in it."),
-        "files": Described(int, "How many files it has."),
-        "bytes": Described(int, "How large they are together."),
+        "files": Described(int, "The number of its files."),
+        "bytes": Described(int, "The total size of its files."),
     }
 
 
@@ -229,7 +236,7 @@ def _dataclass(kind: type, known: dict[str, Schema]) -> Schema:
     name = kind.__name__
     if name not in known:
         known[name] = {}
-        from floodmark.changes.steps import Step
+        from floodmark.changes.plan.steps import Step
 
         known[name] = _steps(known) if kind is Step else _fields(kind, known)
     return {"$ref": f"#/$defs/{name}"}
@@ -250,7 +257,7 @@ def _fields(kind: type, known: dict[str, Schema]) -> Schema:
 
 def _steps(known: dict[str, Schema]) -> Schema:
     """A step leaves out what it has nothing to say about."""
-    from floodmark.changes.steps import _KEYS, OPERATIONS
+    from floodmark.changes.plan.steps import _KEYS, OPERATIONS
 
     properties: dict[str, Schema] = {
         "do": {"enum": sorted(OPERATIONS), "description": "What is done with the path."}
@@ -297,6 +304,19 @@ def field_words(kind: type) -> dict[str, str]:
             for node in ast.walk(body):
                 if isinstance(node, ast.ClassDef):
                     said.update(_pairs(node.body))
+    return said
+
+
+def enum_words(kind: type[enum.Enum]) -> dict[str, str]:
+    """Value → the text that stands below it in the source."""
+    [node] = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(node, ast.ClassDef)
+    said: dict[str, str] = {}
+    for one, after in itertools.pairwise(node.body):
+        if isinstance(one, ast.Assign) and isinstance(after, ast.Expr):
+            [name] = one.targets
+            words = ast.literal_eval(after.value)
+            said[ast.unparse(name)] = " ".join(str(words).split())
     return said
 
 

@@ -6,16 +6,19 @@ A page of every verb with its help, of every function of the package, and of eve
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 import inspect
 import json
 import re
 import sys
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import click
-from json_schemas import rows, schemas
+from json_schemas import enum_words, field_words, rows, schemas
 
 import floodmark
 from floodmark.cli.main import VERBS
@@ -157,16 +160,34 @@ def _api() -> Iterator[str]:
 
 
 def _class(kind: type) -> Iterator[str]:
-    words = inspect.getdoc(kind) or ""
+    words = kind.__doc__ or ""
     if not words.startswith(f"{kind.__name__}("):
-        yield from _paragraphs(words)
+        yield from _paragraphs(inspect.cleandoc(words))
+    if issubclass(kind, enum.Enum):
+        yield from ("| value | what it means |", "|---|---|")
+        said = enum_words(kind)
+        for one in kind:
+            yield f"| `{kind.__name__}.{one.name}` (`{one.value}`) | {_cell(said[one.name])} |"
+        return
     yield from ("| attribute or method | what it is |", "|---|---|")
+    for name, told in members(kind):
+        yield f"| `{name}` | {_cell(_plain(told))} |"
+
+
+def members(kind: type) -> Iterator[tuple[str, str]]:
+    """What a user may ask of a result: its fields in their order, then the rest by name."""
+    if dataclasses.is_dataclass(kind):
+        said = field_words(kind)
+        for field in dataclasses.fields(kind):
+            if field.repr and not field.name.startswith("_"):
+                yield field.name, said.get(field.name, "")
     for name, member in inspect.getmembers(kind):
-        told = member.__doc__ if isinstance(member, property) else inspect.getdoc(member)
-        public = not name.startswith("_")
-        if public and (isinstance(member, property) or inspect.isfunction(member)):
-            first = next(_paragraphs(told or ""), "")
-            yield f"| `{name}{'' if isinstance(member, property) else '()'}` | {_cell(first)} |"
+        if name.startswith("_"):
+            continue
+        if isinstance(member, (property, cached_property)):
+            yield name, next(_paragraphs(inspect.cleandoc(member.__doc__ or "")), "")
+        elif inspect.isfunction(member):
+            yield f"{name}()", next(_paragraphs(inspect.getdoc(member) or ""), "")
 
 
 def _instance(name: str, found: Any) -> Iterator[str]:

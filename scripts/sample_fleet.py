@@ -97,8 +97,8 @@ def sample_lag(path: str, **_: object) -> Lag:
     ms = max(part.ms or 0 for part in parts)
     left = min((p.retention_left_ms for p in parts if p.retention_left_ms), default=None)
     note = (
-        "Bytes are those of keys, values and headers, before compression, estimated by the first "
-        "60 records that are not read."
+        "Bytes count keys, values and headers, before compression; they are estimated from the "
+        "first 60 records that are unread."
     )
     behind_all = Behind(records, 412 * records, ms, bytes_estimated=records > 0)
     source = SourceLag("0", "kafka", behind_all, tuple(parts), left, 0, "kafka-1:9092", (note,))

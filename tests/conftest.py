@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from project_scripts import script
 
@@ -32,6 +33,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # `services` is a folder beside this file, whichever way pytest was told to import.
 sys.path.insert(0, str(Path(__file__).parent))
+
+# Property tests are about what comes out; how fast a busy machine is says nothing.
+settings.register_profile("floodmark", deadline=None)
+settings.load_profile("floodmark")
 
 
 @pytest.fixture(autouse=True)

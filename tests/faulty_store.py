@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,24 +16,21 @@ from typing import Any
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-from services.fault_proxy import Choice, Fault
+from faults import ChosenFaults, Fault
 
 _REQUESTS = ("find", "ls", "info", "cat_file", "pipe_file", "put_file", "rm_file", "cp_file")
 
 
-class FaultyStore:
+class FaultyStore(ChosenFaults):
     """One at a time: fsspec knows it by its scheme."""
 
     scheme = "faulty"
 
     def __init__(self) -> None:
+        super().__init__()
         self._place = tempfile.TemporaryDirectory(prefix="floodmark-faulty-")
         self._numbers = count(1)
-        self._lock = threading.Lock()
         self._inner = threading.local()
-        self._choose: Choice = lambda *_: None
-        self.seen = 0
-        self.faults: list[Fault] = []
 
     def __enter__(self) -> FaultyStore:
         fsspec.register_implementation(self.scheme, _driver(self), clobber=True)
@@ -49,25 +45,10 @@ class FaultyStore:
     def objects(self, place: str) -> Path:
         return Path(self._place.name) / place.partition("://")[2]
 
-    @contextmanager
-    def faulty(self, choose: Choice) -> Iterator[FaultyStore]:
-        """Counts requests from 1 again; afterwards all are carried out."""
-        with self._lock:
-            self.seen, self.faults, self._choose = 0, [], choose
-        try:
-            yield self
-        finally:
-            with self._lock:
-                self._choose = lambda *_: None
-
     def request(self, name: str, path: str, act: Callable[[], Any]) -> Any:
         if getattr(self._inner, "busy", False):  # a request that is made of others is one
             return act()
-        with self._lock:
-            self.seen += 1
-            fault = self._choose(self.seen, name, path)
-            if fault is not None:
-                self.faults.append(fault)
+        fault = self.fault_of(name, path)
         if fault not in (None, Fault.DROPPED_AFTER):
             raise ConnectionError(fault)
         self._inner.busy = True

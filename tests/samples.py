@@ -9,7 +9,7 @@ from pathlib import Path
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.errors import FileGone, FloodmarkError
-from floodmark.state.files.framing import compress
+from floodmark.state.files.compression import compress
 from floodmark.state.files.records import render_records
 from floodmark.storage.files import Files, Folder, Listing
 from floodmark.storage.load import Entries, load

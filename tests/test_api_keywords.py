@@ -7,6 +7,8 @@ import importlib
 import inspect
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from floodmark.errors import StalePlan, WouldLose, WrongUse
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "golden" / "4.2" / "sales-hdfs" / "checkpoint"
-# `floodmark.state` is a package.
+# `floodmark.state` is a package that can be called; `read_state` is the function.
 NAMES = {"state": "read_state", "leave-dstreams": "leave_dstreams"}
 SHOWN_ONLY = {"as_json", "form"}
 """How a terminal gets the answer."""
@@ -193,6 +195,14 @@ def test_the_page_about_python_calls_what_is_there() -> None:
             inspect.signature(function).bind(*node.args, **named)
             calls += 1
     assert calls >= 10
+
+
+@pytest.mark.parametrize("first", ["", "import floodmark.state.rows.types"])
+def test_state_is_a_function_and_a_package(first: str) -> None:
+    count = f"len(floodmark.state({str(GOLDEN)!r}, operator=0).rows(2))"
+    code = f"{first}\nimport floodmark\nprint({count})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "2\n", done.stderr
 
 
 def test_the_page_about_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

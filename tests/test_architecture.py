@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from floodmark.connectors.registry import kinds
-from floodmark.connectors.sinks import FILE_SINK
+from floodmark.connectors.sink_memory import FILE_SINK
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "floodmark"
@@ -21,16 +21,16 @@ MOST_MODULES = 25
 # What a kind of source or sink is asked stands in connectors/. A comparison with a kind's name
 # elsewhere is here for a reason: the option, rule or file is that kind's own.
 KINDS_BY_NAME = {
-    "engine/code/bisect_records.py": "records of Kafka are told by topic, partition and offset",
+    "engine/bisect/records.py": "records of Kafka are told by topic, partition and offset",
     "drills/advice.py": "what mends a sink depends on what it is",
     "engine/drill/child.py": "a socket has no end",
-    "engine/drill/runs.py": "where a sink's own log is",
+    "engine/drill/drilled_run.py": "where a sink's own log is",
     "engine/drill/sink_rows.py": "where a table's own log is",
-    "engine/drill/samples/sample.py": "which sample can stand in for a source, by format()",
+    "engine/drill/samples/sampled_sources.py": "which sample stands in for a source, by format()",
     "engine/drill/doors/spark_doors.py": "the Python package delta",
     "engine/pipelines/start_positions.py": "a start file names its sources by kind",
     "engine/spark/session.py": "Delta's jars need settings of the session",
-    "engine/app/effects.py": "the Python package delta",
+    "engine/app/effects/spark_writes.py": "the Python package delta",
     "engine/state/bootstrap.py": "Kafka's position is an option of bootstrap",
     "rules/compatibility/output_columns_changed.py": "Delta's mergeSchema",
     "rules/compatibility/sink_changed.py": "what Spark's own Kafka sink accepts",
@@ -38,8 +38,8 @@ KINDS_BY_NAME = {
     "rules/pipeline/starting_offsets_unsaid.py": "lint reads format() in code",
     "rules/start/kafka_topic_missing.py": "a rule about Kafka",
     "rules/start/kafka_unreachable.py": "a rule about Kafka",
-    "rules/start_inputs/tables.py": "what the rules about Delta are given",
-    "rules/start_inputs/topics.py": "what the rules about Kafka are given",
+    "rules/start_inputs/table.py": "what the rules about Delta are given",
+    "rules/start_inputs/topic.py": "what the rules about Kafka are given",
     "rules/code/facts.py": "lint reads format() in code",
     # Words that happen to be a kind's name.
     "changes/read_data.py": "a state file's kind, .delta",
@@ -47,6 +47,18 @@ KINDS_BY_NAME = {
     "state/files/soundness.py": "a state file's kind, .delta",
     "storage/remote.py": "fsspec's memory:// and file",
 }
+
+# Stems of several names, and why a reader does not take them for each other.
+ONE_STEM = {
+    "plan": "a planner makes a plan",
+    "pipelin": "lint calls its family of rules pipeline, and engine/pipelines runs them",
+    "offset": "the folder of a checkpoint is called offsets, and so is the verb",
+}
+SETTING_OR_FILE = re.compile(
+    r"spark(?!\.log)(\.\w+)+|kafka\.bootstrap\.servers|_spark_metadata|_metadata|_stateSchema|_delta_log"
+    r"|\.crc|\w+\.jsonl"
+)
+ENDING = re.compile(r"(?<=\w{3})(ing|ed|er|e|s)$")
 
 
 def modules() -> list[Path]:
@@ -79,6 +91,43 @@ def test_a_class_name_means_one_thing() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(str(path.relative_to(SOURCE)))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def stem(name: str) -> str:
+    """`rewind`, `rewinding`, `rewinder`, `rewinders` and `rewinds` have one stem."""
+    while (shorter := ENDING.sub("", name)) != name:
+        name = shorter
+    return name[:-1] if name[-2:-1] == name[-1:] else name  # running, run
+
+
+def test_names_that_differ_only_in_their_ending_have_one_stem() -> None:
+    assert len({stem(name) for name in ("rewind", "rewinding", "rewinds", "rewinders")}) == 1
+    assert stem("plan") == stem("planner") == stem("planning")
+    assert stem("store") == stem("stores") == stem("stored") != stem("story")
+    assert stem("group") != stem("run")
+
+
+def test_no_two_names_differ_only_in_their_ending() -> None:
+    """Modules and rooms of the whole tree; a room may have the plural of what is in it. A verb's
+    file in cli/ has its function's module in api/, which cannot have the function's own name:
+    api/ is not held against the others.
+    """
+    modules_of, rooms_of = defaultdict(set), defaultdict(set)
+    for path in SOURCE.rglob("*"):
+        name = path.stem
+        if path.relative_to(SOURCE).parts[0] == "api":
+            continue
+        if (path / "__init__.py").exists():
+            rooms_of["_".join(map(stem, name.split("_")))].add(name)
+        elif path.suffix == ".py" and not name.startswith("__"):
+            modules_of["_".join(map(stem, name.split("_")))].add(name)
+    confusing = set()
+    for one in {*modules_of, *rooms_of}:
+        found = modules_of[one]
+        found |= {room for room in rooms_of[one] if not {room, room.removesuffix("s")} & found}
+        if len(found) > 1:
+            confusing.add(one)
+    assert confusing == ONE_STEM.keys()
 
 
 def test_a_folder_with_many_modules_has_rooms() -> None:
@@ -142,16 +191,19 @@ def test_every_mend_is_offered_and_carried_out() -> None:
     assert [mend.name for mend in Mend if f"Mend.{mend.name}" not in repair] == []
 
 
-def test_a_setting_that_several_modules_need_has_one_name() -> None:
+def test_a_setting_or_a_file_that_several_modules_name_has_one_name() -> None:
     """Words for people may name a setting; what is compared or looked up is a constant."""
     places = defaultdict(set)
     for path in modules():
         for node in ast.walk(ast.parse(path.read_text())):
-            is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-            if is_text and re.fullmatch(r"spark\.sql(\.\w+)+|_spark_metadata", node.value):
-                places[node.value].add(str(path.relative_to(SOURCE)))
-    # The demo is as a user would write it; limits stand below the checkpoint's names.
-    own = {"engine/demo/application.py", "engine/demo/oracle.py", "limits.py"}
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                for part in node.value.split("/"):
+                    if SETTING_OR_FILE.fullmatch(part):
+                        places[part].add(str(path.relative_to(SOURCE)))
+    # The demo is as a user would write it; the others stand below the checkpoint's names.
+    own = {"engine/demo/application.py", "engine/demo/oracle.py"}
+    own |= {"limits.py", "redaction.py", "secret_text.py"}
+    own.add("engine/bisect/records.py")  # the hidden column of a file source is called _metadata
     repeated = {key: found - own for key, found in places.items() if len(found - own) > 1}
     assert repeated == {}
 

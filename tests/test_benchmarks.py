@@ -100,10 +100,22 @@ def test_what_was_measured_before_the_limit_is_kept(
     monkeypatch.setattr(benchmarks, "ROOT", tmp_path)
     slow = tmp_path / "slow.py"
     head = f"import sys; sys.path.insert(0, {str(ROOT / 'bench')!r})\nfrom measure import Claims\n"
-    slow.write_text(f"{head}Claims().at_least('times faster', 5, 4)\n")
-    results = benchmarks.run(slow, 60)
+    slow.write_text(f"{head}Claims().at_least('times faster', int(sys.argv[1]), 4)\n")
+    results = benchmarks.run(slow, 60, ["5"])
     assert results["claims"][0]["measured"] == 5
     assert results["ended"] == "cut off by its limit"
+    assert benchmarks.given(results) == "Run with `5`. "
+
+
+def test_arguments_after_two_dashes_go_to_one_script(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    benchmarks = _load("benchmarks", ROOT / "scripts" / "benchmarks.py")
+    assert benchmarks.split(["keys", "--", "--keys", "5"]) == (["keys"], ["--keys", "5"])
+    monkeypatch.setattr(sys, "argv", ["benchmarks.py", "--", "--keys", "5"])
+    with pytest.raises(SystemExit):
+        benchmarks.main()
+    assert "name it" in capsys.readouterr().err
 
 
 def test_half_the_speed_is_seen(

@@ -41,6 +41,8 @@ COMMANDS = [
     if command.startswith("floodmark ")
 ]
 PAGES = sorted({document for document, _ in EVERY})
+PROJECT = [*DOCUMENTS, *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md"))]
+READERS = {"tests/orders.jsonl"}  # in the reader's own project
 
 
 def test_there_are_commands_to_try() -> None:
@@ -129,6 +131,17 @@ def test_links_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)", document.read_text()):
         if "://" not in target and not target.startswith("mailto:"):
             assert (document.parent / target).exists(), f"{target} is not there"
+
+
+@pytest.mark.parametrize("document", PROJECT, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_a_page_names_of_the_repository_is_there(document: Path) -> None:
+    """Links to the repository's page, and files of it that a sentence names."""
+    text = document.read_text()
+    named = {
+        *re.findall(r"https://github\.com/floodmark/floodmark/(?:blob|tree)/main/([^)#\s]+)", text),
+        *re.findall(r"(?<![\w/.-])((?:tests|bench|src|scripts|ci|monitoring)/[\w./-]*\w)", text),
+    }
+    assert [one for one in sorted(named - READERS) if not (ROOT / one).exists()] == []
 
 
 @pytest.mark.parametrize("document", SITE, ids=lambda path: str(path.relative_to(ROOT)))
@@ -242,6 +255,34 @@ def test_what_is_copied_from_a_page_can_be_pasted(copied: Path) -> None:
         lines = page.evaluate("navigator.clipboard.readText()").splitlines()
     assert len(lines) == 3
     assert [line for line in lines if not line.startswith("floodmark ")] == []
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("width", [390, 1280])
+def test_pages_can_be_read_at_any_width(copied: Path, width: int) -> None:
+    """No option is broken after its hyphens, no page moves sideways, no picture is too small."""
+    pages = ("", "moving/", "how-to/damaged-checkpoint/", "reference/commands/", "mending/")
+    with served(copied / "site") as address, chromium() as browser:
+        page = browser.new_context(viewport={"width": width, "height": 900}).new_page()
+        for name in pages:
+            page.goto(f"{address}/{name}")
+            broken = page.evaluate(
+                "[...document.querySelectorAll('.md-content :not(pre) > code .fm-option')]"
+                ".filter(one => one.getClientRects().length > 1).map(one => one.textContent)"
+            )
+            assert broken == [], name
+            bare = page.evaluate(
+                "[...document.querySelectorAll('.md-content :not(pre) > code')]"
+                ".filter(one => /^--[a-z-]{2,30}$/.test(one.textContent))"
+                ".filter(one => one.getClientRects().length > 1).map(one => one.textContent)"
+            )
+            assert bare == [], name
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+            pictures = page.evaluate(
+                "[...document.querySelectorAll('img[src*=\"pictures/terminal-\"]')]"
+                ".map(one => one.getBoundingClientRect().width)"
+            )
+            assert all(one > 600 for one in pictures), name
 
 
 @contextmanager

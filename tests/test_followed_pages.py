@@ -79,8 +79,11 @@ class Reader:
         assert command.startswith(start), command
         return self.goes_on(command, progress, batches)
 
-    def goes_on(self, command: str, progress: str, batches: int, since: int = 0) -> str:
-        """`since`: a time in milliseconds; only batches of DStreams from then on count."""
+    def goes_on(self, command: str, progress: str, batches: int, saved: int = 0) -> str:
+        """`saved`: a time in milliseconds; DStreams go on until they have saved a batch of then.
+
+        They save late what is done while Spark plans the batches that were missed.
+        """
         place = self.folder / progress
         before = len(_lines(place))
         with subprocess.Popen(
@@ -90,7 +93,10 @@ class Reader:
             text=True,
         ) as started:
             until = time.monotonic() + 300
-            while _since(_lines(place)[before:], since) < batches and started.poll() is None:
+            while started.poll() is None and (
+                len(_lines(place)) < before + batches
+                or (saved and _newest_saved(place.parents[1]) < saved)
+            ):
                 assert time.monotonic() < until, "no batch in five minutes"
                 time.sleep(0.5)
             started.send_signal(signal.SIGTERM)
@@ -110,8 +116,8 @@ def _shell(command: str) -> str:
     return f'floodmark() {{ {_program()} "$@"; }}; {command}'
 
 
-def _since(lines: list[str], since: int) -> int:
-    return sum(json.loads(line)["batch"] >= since for line in lines) if since else len(lines)
+def _newest_saved(checkpoint: Path) -> int:
+    return max((int(file.stem[11:]) for file in checkpoint.glob("checkpoint-?*")), default=0)
 
 
 def _lines(place: Path) -> list[str]:
@@ -179,7 +185,7 @@ def test_carrying_state_over(tmp_path: Path) -> None:
     reader = Reader("docs/carrying.md", prepared(tmp_path))
     with_totals(reader, "data/old-checkpoint")
     new = (tmp_path / "sales.py").read_text()
-    reader.runs("floodmark migrate", "count is new: 0 for every key")
+    reader.runs("floodmark migrate", "count is new: 0 for every existing key")
     reader.runs("floodmark migrate", "over 8 partitions, in RocksDB")
     union = 'rows = spark.readStream.schema(schema).json("data/in")'
     (tmp_path / "data/more").mkdir()
@@ -300,7 +306,8 @@ def test_dstreams_are_run_and_left(tmp_path: Path) -> None:
     progress = "data/dstreams/sales/_floodmark/progress.jsonl"
     reader.goes_on("floodmark run sales.py", progress, 2)
     (orders / "0.csv").write_text("1,c1,7,20.50\n")
-    reader.goes_on("floodmark run sales.py", progress, 14, since=int(time.time() * 1000))
+    written = int(time.time() * 1000)
+    reader.goes_on("floodmark run sales.py", progress, 14, saved=written + 12_000)
     reader.runs("floodmark inspect", "DStreams")
     reader.runs("floodmark state", "c1")
     (tmp_path / "sales.py").write_text(sales.replace("round(", "round(0.0 + "))
@@ -324,7 +331,7 @@ def test_dstreams_are_run_and_left(tmp_path: Path) -> None:
 def waits_for_quiet(checkpoint: Path) -> None:
     """As the page says: until the newest file is 10 seconds old."""
     until = time.monotonic() + 300
-    newest = max(int(file.stem[11:]) for file in checkpoint.glob("checkpoint-?*"))
+    newest = _newest_saved(checkpoint)
     while time.time() - newest / 1000 < 10:
         assert time.monotonic() < until
         time.sleep(0.5)

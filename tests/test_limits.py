@@ -22,7 +22,7 @@ import samples
 from floodmark.cli.main import run
 from floodmark.errors import OverLimit, WrongUse
 from floodmark.limits import DEFAULTS, GIB, MIB, current, kind_of, parse_limits, parse_size, shown
-from floodmark.state.files import framing
+from floodmark.state.files import compression
 from floodmark.state.files.hdfs import file_records
 from floodmark.state.files.rocksdb import parse_changelog
 
@@ -95,7 +95,7 @@ def _zstd_bomb() -> bytes:
 
 def _lz4_bomb() -> bytes:
     """5 MB that unpack to 1 GiB: records without a key and without a value."""
-    block = b"".join(framing._lz4_blocks([bytes(32768)]))
+    block = b"".join(compression._lz4_blocks([bytes(32768)]))
     return block[:-21] * 32_768 + block[-21:]
 
 
@@ -116,7 +116,7 @@ def test_a_bomb(make: object, verb: list[str], tmp_path: Path) -> None:
 def test_a_row_that_claims_to_be_enormous() -> None:
     content = struct.pack(">i", 16) + bytes(16) + struct.pack(">i", 1 << 30) + bytes(100)
     with pytest.raises(OverLimit, match="row at byte 0"):
-        list(file_records("1.delta", framing.compress(content)))
+        list(file_records("1.delta", compression.compress(content)))
 
 
 def test_a_large_row_is_read_in_one_pass() -> None:
@@ -125,7 +125,7 @@ def test_a_large_row_is_read_in_one_pass() -> None:
     content = b"".join(
         [struct.pack(">i", 8), bytes(8), struct.pack(">i", len(value)), value, b"\xff" * 4]
     )
-    (records,) = file_records("1.delta", framing.compress(content, "zstd"))
+    (records,) = file_records("1.delta", compression.compress(content, "zstd"))
     assert records.values[0] == value
 
 
@@ -136,12 +136,12 @@ def test_real_rows_of_zeros_are_not_a_bomb(codec: str) -> None:
         struct.pack(">i", 16) + struct.pack(">qq", 0, at) + struct.pack(">i", 1024) + bytes(1024)
         for at in range(100_000)
     ]
-    data = framing.compress(b"".join([*rows, b"\xff" * 4]), codec)
+    data = compression.compress(b"".join([*rows, b"\xff" * 4]), codec)
     assert sum(len(records) for records in file_records("1.delta", data)) == 100_000
 
 
 def test_a_changelog_is_within_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = framing.compress(bytes(9 << 20) + b"\xff" * 4)
+    data = compression.compress(bytes(9 << 20) + b"\xff" * 4)
     assert parse_changelog(data).records is not None
     monkeypatch.setenv("FLOODMARK_LIMITS", "memory=64M")
     with pytest.raises(OverLimit, match="content"):
@@ -151,7 +151,7 @@ def test_a_changelog_is_within_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_keys_are_within_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     from floodmark.state.files.hdfs import hdfs_source, live_records
 
-    data = framing.compress(bytes(8 << 20) + b"\xff" * 4)
+    data = compression.compress(bytes(8 << 20) + b"\xff" * 4)
     source = hdfs_source("1.delta", True, lambda: data)
     assert sum(map(len, live_records([source]))) == 1
     monkeypatch.setenv("FLOODMARK_LIMITS", "memory=32M")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import shutil
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 import floodmark
+from floodmark.drills.sink_difference import compare_sinks, point_result
+from floodmark.engine.drill.drill import Drill
 from floodmark.rules.finding import Finding, Severity
 from floodmark.rules.restarts.reason import Judgement, Reason, Verdict
 from floodmark.screen import LINES, Shown
@@ -71,21 +74,48 @@ def test_a_long_list_is_cut_and_says_so() -> None:
     assert html(Shown(())) == "<p>nothing</p>"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "checkpoint.views.inspection.Inspection",
-        "connectors.behind.Lag",
-        "engine.code.bisect.BisectReport",
-        "engine.proof.compare.CodeComparison",
-        "engine.proof.replay.Replay",
-        "engine.run.stream.RunReport",
-        "statestore.diff.StateDiff",
-        "statestore.dstreams.DStreamState",
-    ],
+REPORTS = (
+    "api.pipelines.PipelineFlows",
+    "checkpoint.views.inspection.Inspection",
+    "connectors.behind.Lag",
+    "engine.bisect.bisect.BisectReport",
+    "engine.demo.story.Story",
+    "engine.drill.drill.Drill",
+    "engine.proof.compare.CodeComparison",
+    "engine.proof.replay.Replay",
+    "engine.run.stream.RunReport",
+    "statestore.diff.StateDiff",
+    "statestore.dstreams.DStreamState",
 )
+
+
+@pytest.mark.parametrize("name", REPORTS)
 def test_reports_show_themselves(name: str) -> None:
     from importlib import import_module
 
     module, _, kind = name.rpartition(".")
-    assert callable(getattr(import_module(f"floodmark.{module}"), kind)._repr_html_)
+    report = getattr(import_module(f"floodmark.{module}"), kind)
+    assert callable(report._repr_html_)
+    assert report.__repr__.__module__.startswith("floodmark.")
+
+
+def test_what_every_verb_gives_shows_itself() -> None:
+    """Each is tried here or above; tuples are `Shown`, which tests/test_api_keywords.py tries."""
+    known = {name.rpartition(".")[2] for name in REPORTS}
+    known |= {"Change", "OpenCheckpoint", "Judgement", "StateView", "Position"}
+    given = {
+        kind
+        for name in floodmark.__all__
+        if inspect.isfunction(verb := getattr(floodmark, name))
+        for kind in str(inspect.signature(verb).return_annotation).split(" | ")
+        if "[" not in kind and kind not in ("str", "None", "Any")
+    }
+    assert given - known == set()
+    assert len(given) > 10
+
+
+def test_a_drill_shows_its_points() -> None:
+    points = (point_result("after-sink", 1, {SCRIPT: compare_sinks([{"id": 1}], [])}),)
+    found = Drill(SCRIPT, False, (), (), None, None, "", 1, 0, 1, points, (SCRIPT,))
+    assert "after-sink" in html(found)
+    assert "&lt;script&gt;" in html(found)

@@ -76,11 +76,11 @@ def test_all_that_is_printed_goes_through_one_door() -> None:
     """`echo` escapes. A verb that prints otherwise would forget to."""
     root = Path(floodmark.__file__).parent
     doors = {
-        "cli/words.py": 2,  # echo, and say
+        "cli/text/__init__.py": 2,  # echo, and say
         "cli/completion.py": 1,  # a shell's script, of click's own words
         "cli/waiting.py": 1,  # what a verb waits for, in its own words
         "api/running.py": 1,  # the steps of a pipeline's run, escaped there
-        "engine/run/view.py": 1,  # the lines of a run, escaped there
+        "engine/run/live_table.py": 1,  # the lines of a run, escaped there
         "engine/start/launch.py": 1,  # start()'s warnings, escaped there
         "engine/app/scripts.py": 1,  # what a script's judging left open, escaped there
         "engine/app/script_run.py": 2,  # sys.exit's words and left-out acts, escaped there
@@ -98,6 +98,6 @@ def test_all_that_is_printed_goes_through_one_door() -> None:
 
 @pytest.mark.parametrize("mark", ["\x1b[31m", "\U000f1234\U000f1234[31m"])
 def test_nobody_but_floodmark_makes_colours(mark: str) -> None:
-    from floodmark.cli import words
+    from floodmark.cli import text as words
 
     assert "\x1b" not in words.shown(f"{mark}ALL SOUND")

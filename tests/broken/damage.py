@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from floodmark.checkpoint.layout import side_file
+
 import json
 import re
 
-from floodmark.checkpoint.evidence import side_file
+
 from floodmark.checkpoint.checksums.sidefiles import side_file_of
 
 Tree = dict[str, bytes]

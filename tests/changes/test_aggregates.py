@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from floodmark.changes.matching.aggregates import aggregations, with_columns
-from floodmark.checkpoint.plan.tree import words
+from floodmark.checkpoint.plan.words import words
 from floodmark.state.rows.ddl import struct_json
 from floodmark.state.rows.types import parse_struct
 from plan_trees import of_step, plan

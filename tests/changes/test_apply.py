@@ -18,8 +18,8 @@ from floodmark.changes.apply import Carrying
 from floodmark.changes.fingerprint import fingerprint
 from floodmark.changes.in_use import Clock, user_of
 from floodmark.changes.plan import render_plan
-from floodmark.changes.plan_parsing import parse_plan
-from floodmark.changes.saved_plan import save_plan
+from floodmark.changes.plan.parsing import parse_plan
+from floodmark.changes.plan.saved import save_plan
 from floodmark.cli.main import run
 from floodmark.errors import (
     CannotWrite,

@@ -9,7 +9,7 @@ from floodmark.changes.carry.changed_sources import (
     entry_of,
     with_sources,
 )
-from floodmark.changes.steps import copy, write
+from floodmark.changes.plan.steps import copy, write
 from floodmark.checkpoint.offsets import parse_offsets, render_offsets
 
 META = '{"batchWatermarkMs":5,"batchTimestampMs":6,"conf":{}}'

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from faults import Fault
 from faulty_store import FaultyStore
 from integration.faulty_verbs import CHANGING, READING, Place, new_place
 from integration.striking import Faults, changes_right, from_then_on, once, reads_right
-from services.fault_proxy import Fault
 
 FAULTS: Faults = (
     (Fault.DROPPED, once),

@@ -15,8 +15,8 @@ from floodmark import api
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import CannotRead, StoppedMidway, Unfinished
 from floodmark.storage.files import open_files
+from floodmark.storage.last_start import latest_note
 from floodmark.storage.local import LocalFiles
-from floodmark.storage.start_notes import latest_note
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "4.2" / "sales-hdfs" / "checkpoint"
 VERBS: dict[str, Callable[[str, str], Any]] = {
@@ -109,7 +109,7 @@ def test_files_of_a_batch_whose_entry_is_kept_back(
 ) -> None:
     """They looked like files of an earlier batch."""
     keep_back(monkeypatch, "offsets/1")
-    with pytest.raises(CannotRead, match="offsets/1: storage did not give it"):
+    with pytest.raises(CannotRead, match="offsets/1: storage did not give this file"):
         api.files(str(cp))
 
 

@@ -180,7 +180,7 @@ def test_a_null_where_none_may_be_is_shown_with_its_key() -> None:
     old = operator("k STRING", "max BIGINT")
     new = operator("k STRING", "max BIGINT NOT NULL")
     assert carried(old, new, {"k": "a"}, {"max": 1})[1] == {"max": 1}
-    with pytest.raises(NotCarried, match="may not be null") as refused:
+    with pytest.raises(NotCarried, match="must not be null") as refused:
         carried(old, new, {"k": "the one"}, {"max": None})
     assert "the one" in refused.value.why
 
@@ -229,7 +229,7 @@ def test_fewer_keys_need_a_merge_for_every_column() -> None:
     (store,) = matched(old, new, options).operators[0].stores
     assert store.recipe is not None
     assert store.recipe.merge == {"sum": "sum", "max": "max"}
-    with pytest.raises(WrongUse, match="there are sum, min, max, any"):
+    with pytest.raises(WrongUse, match="the rules are sum, min, max, any"):
         matched(old, new, MatchOptions(merge={"sum": "concat", "max": "max"}))
 
 

@@ -27,11 +27,11 @@ from floodmark.changes.matching.fields import ColumnOptions
 from floodmark.changes.matching.operators import MatchOptions
 from floodmark.changes.matching.skeleton import render_skeleton
 from floodmark.changes.plan import Plan, seal
+from floodmark.changes.plan.saved import save_plan
+from floodmark.changes.plan.steps import RewriteState
 from floodmark.changes.planners.migrate import Drawn, Migration, kept_operators, plan_migrate
 from floodmark.changes.planners.state_layout import StateLayout
-from floodmark.changes.saved_plan import save_plan
 from floodmark.changes.state_rewriter import StateRewriter
-from floodmark.changes.steps import RewriteState
 from floodmark.checkpoint.commits import parse_commit
 from floodmark.errors import StoppedMidway, WrongUse
 from floodmark.state.keys.grouping import grouping_of
@@ -349,7 +349,7 @@ def test_the_number_of_partitions_is_not_changed_by_the_way(tmp_path: Path) -> N
     origin = open_origin(open_files(old), old)
     kept = kept_operators(origin.files, origin.checkpoint, 1, SALES)
     other = Migration(conf={"spark.sql.shuffle.partitions": "5"})
-    with pytest.raises(WrongUse, match="it is not the session") as error:
+    with pytest.raises(WrongUse, match="the session does not decide") as error:
         plan_migrate(origin, str(tmp_path / "new"), UpgradeOptions(), other, kept, WIDER)
     assert "--partitions N" in error.value.do
 

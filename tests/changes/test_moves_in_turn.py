@@ -10,7 +10,7 @@ import pytest
 import samples
 from carried import GO
 from floodmark import api
-from floodmark.changes.consequences import DELTA, FILES, REST
+from floodmark.changes.known_sink import DELTA, FILES, REST
 from floodmark.changes.plan import Consequence, Plan
 
 

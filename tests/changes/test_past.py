@@ -132,7 +132,7 @@ def test_deltas_history_is_asked(tmp_path: Path, in_commit: bool) -> None:
         "index": -1,
         "isStartingVersion": False,
     }
-    assert any("read from version 4 on" in note for note in change.plan.notes)
+    assert any("from version 4, the first" in note for note in change.plan.notes)
 
 
 def test_versions_that_are_cleaned_up_are_accepted_by_name(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_table_that_is_none(tmp_path: Path) -> None:
         tmp_path / "other",
         {f"_delta_log/{0:020d}.json": b'{"metaData":{"id":"ffff"}}\n'},
     )
-    with pytest.raises(WrongUse, match="another table"):
+    with pytest.raises(WrongUse, match="is not the table that the stream reads"):
         api.rewind(str(cp), to_time=THEN, table=str(tmp_path / "other"))
     with pytest.raises(NoAnswer, match="is not a Delta table"):
         api.rewind(str(cp), to_time=THEN, table=str(tmp_path / "table"))
@@ -201,6 +201,6 @@ def test_without_state_a_version_is_begun_anew_and_that_is_said(tmp_path: Path) 
     inside = samples.DELTA_OFFSET.replace('"index":-1', '"index":5')
     cp = samples.write(tmp_path / "cp", samples.logs(range(2), range(2), lambda batch: inside))
     plan = api.upgrade(str(cp), str(tmp_path / "new"), without_state=True, carrying=GO).plan
-    assert any("files 0 to 5 of it are read a second time" in note for note in plan.notes)
+    assert any("reads files 0 to 5 of it a second time" in note for note in plan.notes)
     start = read_start(tmp_path / "new/_floodmark/start.json")
     assert start.delta() == {"startingVersion": "7"}

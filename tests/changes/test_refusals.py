@@ -11,6 +11,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "floodmark"
 ERRORS = {"NoAnswer", "NotCarried", "StoppedMidway", "WouldLose", "WrongUse"}
 ROOMS = (
     "changes/matching",
+    "changes/plan",
     "changes/planners",
     "api",
     "engine/state",

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+import floodmark
 from floodmark.changes.carry.rehome import hadoop_root, moved_note, moved_operator_metadata
 
 
@@ -14,6 +19,7 @@ from floodmark.changes.carry.rehome import hadoop_root, moved_note, moved_operat
     [
         ("/data/new", "file:/data/old/state", "file:/data/new"),
         ("/data/new", "s3a://bucket/old/state", "file:/data/new"),
+        ('/data/mär z%20#"[1]', "file:/data/old/state", 'file:/data/mär z%20#"[1]'),
         ("s3://bucket/new", "s3a://bucket/old/state", "s3a://bucket/new"),
         ("s3://bucket/new/", "s3://bucket/old/state", "s3://bucket/new"),
         ("s3://bucket/new", "file:/data/old/state", "s3a://bucket/new"),
@@ -52,3 +58,23 @@ def test_a_note_of_a_start_is_led_along() -> None:
     ]
     assert moved["sink_options"] == {"path": "/data/input"}
     assert moved["plan"] == "reads file:/new/in/a, file:/data/input"
+
+
+_NAMES = st.text(st.sampled_from("aä %20#?[]{}\\\"'+;&=~:é"), min_size=1, max_size=12)
+
+
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(_NAMES)
+@pytest.mark.parametrize("name", ["join-v3", "transform-with-state"])
+@pytest.mark.parametrize("verb", ["copy", "upgrade"])
+def test_the_new_place_has_any_name(verb: str, name: str, tmp_path: Path, folder: str) -> None:
+    """Spark takes a state whose schema path leads nowhere as one without a schema."""
+    with tempfile.TemporaryDirectory(dir=tmp_path) as scratch:
+        new = f"{scratch}/{folder}"
+        golden = Path(__file__).parents[1] / "golden" / "4.2" / name / "checkpoint"
+        getattr(floodmark, verb)(golden, new, execute=True)
+        assert not any(one.rule == "moved-checkpoint" for one in floodmark.doctor(new))
+        (metadata,) = Path(new).glob("state/0/_metadata/v2/*[0-9]")
+        fields = json.loads(metadata.read_text().partition("\n")[2])
+        for path in fields["stateStoreInfo"][0]["stateSchemaFilePaths"]:
+            assert Path(path.removeprefix("file:")).is_file()

@@ -16,8 +16,8 @@ import samples
 from broken.damage import metadata, set_conf
 from carried import GO
 from floodmark import api
+from floodmark.changes.plan.saved import save_plan
 from floodmark.changes.repair.sink import KnownSink, known_sink
-from floodmark.changes.saved_plan import save_plan
 from floodmark.errors import NoAnswer, Unfinished, WouldLose
 from floodmark.rules.registry import rules_of
 from rules.examples import example, golden

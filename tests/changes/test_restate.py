@@ -21,9 +21,9 @@ from floodmark.changes.apply import Change, places_of
 from floodmark.changes.execute import carry_out
 from floodmark.changes.fingerprint import BLOCK
 from floodmark.changes.plan import render_plan, seal
-from floodmark.changes.plan_parsing import parse_plan
+from floodmark.changes.plan.parsing import parse_plan
+from floodmark.changes.plan.steps import RewriteState
 from floodmark.changes.state_rewriter import StateRewriter
-from floodmark.changes.steps import RewriteState
 from floodmark.checkpoint.commits import parse_commit
 from floodmark.errors import (
     EditedPlan,
@@ -244,7 +244,7 @@ def test_a_plan_says_what_it_rewrites(tmp_path: Path) -> None:
     assert steps[0]["how"]["partitions"] == 6
     assert all(step["why"] for step in steps)
     saved = tmp_path / "plan.json"
-    from floodmark.changes.saved_plan import save_plan
+    from floodmark.changes.plan.saved import save_plan
 
     save_plan(change.plan, str(saved))
     done = api.apply(str(saved), carrying=GO)
@@ -363,7 +363,7 @@ def test_keys_that_lie_elsewhere_are_refused(tmp_path: Path) -> None:
             mine, theirs = path.read_bytes(), other.read_bytes()
             path.write_bytes(theirs)
             other.write_bytes(mine)
-    with pytest.raises(WouldLose, match="do not lie where Spark's hash puts them"):
+    with pytest.raises(WouldLose, match="are not in the partition that Spark's hash gives"):
         api.repartition(str(old), str(tmp_path / "new"), partitions=3)
     assert not (tmp_path / "new").exists()
     # Another provider moves no key: each stays where the query has put it.
@@ -380,7 +380,7 @@ def _places(location: str) -> dict[str, int]:
 def test_a_state_that_is_partitioned_by_less_than_its_keys_is_converted(tmp_path: Path) -> None:
     name = "checkpoint-version-3.2.0-streaming-aggregate-with-repartition"
     old = str(shutil.copytree(CORPUS / name, tmp_path / "cp"))
-    with pytest.raises(WouldLose, match="do not lie where"):
+    with pytest.raises(WouldLose, match="are not in the partition that"):
         api.repartition(old, str(tmp_path / "new"), partitions=3)
     there, back = str(tmp_path / "there"), str(tmp_path / "back")
     api.convert(old, there, provider="rocksdb", carrying=GO)

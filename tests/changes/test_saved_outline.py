@@ -10,7 +10,7 @@ import pytest
 import samples
 from floodmark import api
 from floodmark.cli.main import run
-from floodmark.engine.run.outlining import OutlineListener
+from floodmark.engine.run.listeners.outline_listener import OutlineListener
 from floodmark.errors import CannotWrite, NotEmpty, Refused
 
 
@@ -49,8 +49,8 @@ def test_the_outline_of_another_checkpoint_is_replaced_on_request_alone(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("import this\n", "is no outline"),
-        (json.dumps({"floodmark": "plan", "note": "checkpoint"}), "is no outline"),
+        ("import this\n", "is not an outline"),
+        (json.dumps({"floodmark": "plan", "note": "checkpoint"}), "is not an outline"),
         (json.dumps({"floodmark": "checkpoint-outline", "version": 2}), "of a later version"),
     ],
 )
@@ -69,7 +69,7 @@ def test_what_is_no_file_is_refused_and_a_link_stays_a_link(tmp_path: Path) -> N
     cp, folder, file = checkpoint(tmp_path / "cp"), tmp_path / "folder", tmp_path / "real.json"
     folder.mkdir()
     for place in (str(folder), "/dev/null"):
-        with pytest.raises(NotEmpty, match="is no file"):
+        with pytest.raises(NotEmpty, match="is not a file"):
             api.outline(cp, out=place)
     file.touch()
     (tmp_path / "link.json").symlink_to(file)

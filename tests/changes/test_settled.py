@@ -10,7 +10,7 @@ import pytest
 import samples
 from carried import GO
 from floodmark import api
-from floodmark.changes.saved_plan import save_plan
+from floodmark.changes.plan.saved import save_plan
 from floodmark.cli.main import run
 from floodmark.errors import CannotRead, MalformedFile, NotEmpty, StalePlan
 
@@ -113,7 +113,7 @@ def test_a_saved_backup_is_of_the_query_it_was_planned_for(cp: Path, tmp_path: P
     samples.write(cp, samples.sales(batches=5))  # a running query may go on
     api.apply(str(tmp_path / "backup.json"), carrying=GO)
     samples.write(cp, {"metadata": b'{"id":"another"}'})
-    with pytest.raises(StalePlan, match="another query's now"):
+    with pytest.raises(StalePlan, match="now belongs to another query"):
         api.apply(str(tmp_path / "backup.json"), carrying=GO)
 
 

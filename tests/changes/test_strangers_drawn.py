@@ -29,7 +29,7 @@ from floodmark.changes import journal
 from floodmark.changes.apply import Carrying
 from floodmark.changes.fingerprint import BLOCK
 from floodmark.changes.plan import EMPTY, UNCHANGED, Plan, Precondition, plan_to_json, seal
-from floodmark.changes.steps import OPERATIONS, SINK, TARGET, Step
+from floodmark.changes.plan.steps import OPERATIONS, SINK, TARGET, Step
 from floodmark.errors import FloodmarkError
 from floodmark.storage import repository as backup
 from floodmark.storage.files import open_files
@@ -264,9 +264,7 @@ PHASES = [Phase.explicit, Phase.generate, Phase.shrink]
 
 
 @pytest.mark.timeout(300)
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=SLOW, derandomize=True, phases=PHASES
-)
+@settings(max_examples=60, suppress_health_check=SLOW, derandomize=True, phases=PHASES)
 @given(strangers)
 def test_nobody_is_let_in(stranger: Stranger) -> None:
     nobody_is_let_in(stranger)
@@ -274,7 +272,7 @@ def test_nobody_is_let_in(stranger: Stranger) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
-@settings(max_examples=5_000, deadline=None, suppress_health_check=SLOW, phases=PHASES)
+@settings(max_examples=5_000, suppress_health_check=SLOW, phases=PHASES)
 @given(strangers)
 def test_nobody_is_let_in_thousands_of_times(stranger: Stranger) -> None:
     nobody_is_let_in(stranger)

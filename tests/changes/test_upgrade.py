@@ -369,3 +369,23 @@ def test_a_list_that_is_gone_is_not_anothers(tmp_path: Path) -> None:
     assert "file-source-log-behind" in {one.rule for one in api.doctor(str(cp))}
     with pytest.raises(WouldLose, match="sources/1 ends before entry 2"):
         api.upgrade(str(cp), str(tmp_path / "new"))
+
+
+def test_a_plan_says_whose_entry_stands_under_another_number(tmp_path: Path) -> None:
+    """It named the entry before as copied, which async progress tracking never wrote."""
+    tree = samples.logs([0, 3, 7], [0, 3, 7])
+    samples.write(tmp_path / "cp", tree)
+    new = str(tmp_path / "new")
+
+    def told(**options: object) -> dict[str, str]:
+        change = api.upgrade(str(tmp_path / "cp"), new, **options)  # type: ignore[arg-type]
+        return {step.path: step.why for step in change.plan.steps}
+
+    newest = told()
+    assert newest["offsets/6"].endswith(": that of batch 7")
+    assert newest["offsets/7"] == "where the new stream starts"
+    earlier = told(from_batch=3)
+    assert earlier["offsets/7"].endswith(": the entry of batch 3")
+    whole = samples.write(tmp_path / "whole", samples.logs(range(3), range(3)))
+    steps = api.upgrade(str(whole), new).plan.steps
+    assert not any("that of batch" in step.why for step in steps)

@@ -21,7 +21,7 @@ from floodmark.changes.in_use import MAYBE_RUNNING, Clock, maybe_running, user_o
 from floodmark.engine.start import lease
 from floodmark.errors import InUse, WouldLose, WrongUse
 from floodmark.storage.files import open_files
-from floodmark.storage.machine import queries as machine
+from floodmark.storage.machine import query as machine
 from patience import wait_until
 
 if TYPE_CHECKING:

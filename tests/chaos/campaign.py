@@ -33,6 +33,7 @@ from floodmark.engine.drill.killing.driver import SMALL_JVM
 from floodmark.engine.drill.killing.traps import wait_for
 
 if TYPE_CHECKING:
+    from services.cluster import SparkCluster
     from services.kafka import KafkaServer
     from services.postgres import PostgresServer
     from services.s3 import S3Server
@@ -83,8 +84,10 @@ class Campaign:
         postgres: PostgresServer | None = None,
         s3: S3Server | None = None,
         conf: Mapping[str, str] | None = None,
+        cluster: SparkCluster | None = None,
     ) -> None:
         self.scenario = scenario
+        self._cluster = cluster
         self._base = base
         self._rng = random.Random(f"{seed} {scenario.name}")
         where = s3.place("chaos") if s3 else str(base)
@@ -163,13 +166,23 @@ class Campaign:
     def _driver(
         self, *, available_now: bool, environment: dict[str, str], arguments: tuple[str, ...] = ()
     ) -> Driver:
+        conf, master = self._conf, "local[2]"
+        if self._cluster:
+            # Two drivers share the cluster; what slows rows down has to reach their executors.
+            slow = {f"spark.executorEnv.{name}": value for name, value in environment.items()}
+            conf = {**conf, **self._cluster.conf, **slow, "spark.cores.max": "1"}
+            environment = {**self._cluster.environment, **environment}
+            master = self._cluster.url
+            # Its machines are this one, so that its disk is one that all of them see.
+            arguments = (*arguments, "--allow", "checkpoint-on-local-disk")
         return Driver(
             self._base,
             self._settings,
-            self._conf,
+            conf,
             available_now=available_now,
             environment=environment,
             arguments=arguments,
+            master=master,
         )
 
     def feed(self, portions: int) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
 
-from floodmark.engine.drill.killing.sink_logs import BatchRecord, DeltaLog, FilesLog, names
+from floodmark.engine.drill.killing.logged_batches import BatchRecord, DeltaLog, FilesLog, names
 
 Row = tuple[Any, ...]
 

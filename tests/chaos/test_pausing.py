@@ -1,7 +1,7 @@
 """Drivers that were paused and come back write nothing, and stop by themselves.
 
-`make test` pauses a few; `make soak` fifty and more. FLOODMARK_PAUSES is how many a sink;
-with FLOODMARK_PAUSES_ON=s3 the checkpoint lies on S3.
+`make test` pauses a few; `make soak` fifty and more, and some whose executors are on a standalone
+cluster. FLOODMARK_PAUSES is how many a sink; with FLOODMARK_PAUSES_ON=s3 the checkpoint lies on S3.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from chaos.pausing import Pausing
 from chaos.scenario import Scenario
 
 if TYPE_CHECKING:
+    from services.cluster import SparkCluster
     from services.s3 import S3Server
 
 SEED = os.environ.get("FLOODMARK_CHAOS_SEED", "2026")
 PAUSES = int(os.environ.get("FLOODMARK_PAUSES", "14"))
 STARTS = 3
+PAUSES_ON_CLUSTER = int(os.environ.get("FLOODMARK_PAUSES_ON_CLUSTER", "4"))
 ON_S3 = os.environ.get("FLOODMARK_PAUSES_ON") == "s3"
 SCENARIOS = [Scenario("files", "all", "none", sink) for sink in ("postgres", "delta-batch")] + [
     Scenario("files", "all", "none", sink) for sink in ("delta", "parquet")
@@ -60,6 +62,19 @@ def test_pauses_at_random_moments(pausing: Pausing) -> None:
     on = "S3" if ON_S3 else "a disk"
     print(f"\nseed {SEED}, {pausing.scenario}, on {on}: {found.words()}", flush=True)
     assert found.number == PAUSES
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("scenario", SCENARIOS[1:3], ids=str)
+def test_pauses_on_a_cluster(
+    scenario: Scenario, cluster: SparkCluster, fetched: ModuleType, tmp_path: Path
+) -> None:
+    """The driver is paused, its executors are not; the second has executors of its own."""
+    fetched.spark_connectors()
+    found = Pausing(scenario, tmp_path / "campaign", SEED, cluster=cluster).run(PAUSES_ON_CLUSTER)
+    print(f"\nseed {SEED}, {scenario}, on a cluster: {found.words()}", flush=True)
+    assert found.number == PAUSES_ON_CLUSTER
 
 
 @pytest.mark.soak

@@ -8,7 +8,7 @@ from pathlib import Path
 from chaos.scenario import Scenario
 from chaos.sinks import DeltaSink
 from floodmark.drills.points import Point
-from floodmark.engine.drill.killing.sink_logs import names
+from floodmark.engine.drill.killing.logged_batches import names
 from floodmark.engine.drill.killing.traps import (
     Trap,
     after,

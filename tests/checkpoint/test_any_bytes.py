@@ -16,7 +16,7 @@ from floodmark.checkpoint import commits, layout, metadata, offsets
 from floodmark.checkpoint.checksums import sidefiles
 from floodmark.checkpoint.timeline import restart, timeline
 from floodmark.checkpoint.views.inspection import inspection, scan_entry
-from floodmark.cli import render
+from floodmark.cli.text import render
 from floodmark.connectors.delta.offset import parse_delta_offset
 from floodmark.connectors.files import file_log as filelog
 from floodmark.connectors.files.offset import parse_log_offset
@@ -33,7 +33,6 @@ from floodmark.wire import dumps
 
 CALM = settings(
     max_examples=100,
-    deadline=None,
     derandomize=True,
     database=None,
     suppress_health_check=[HealthCheck.too_slow],

@@ -135,4 +135,4 @@ def test_what_a_scan_keeps() -> None:
     assert len(broken.findings) == 1
     assert broken.findings[0].startswith("offsets/3: ")
     failing = scan_entry(samples.checkpoint(samples.logs([5], [5])))
-    assert "wants offsets/4" in failing.findings[0]
+    assert "needs offsets/4" in failing.findings[0]

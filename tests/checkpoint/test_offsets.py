@@ -126,7 +126,7 @@ def test_one_source_moves_and_all_else_stays() -> None:
         (b'v1\n{"batchWatermarkMs":0,"conf":[1]}\n0', "conf is not a JSON object"),
         (b'v1\n{"batchWatermarkMs":0,"batchTimestampMs":0,"conf":{"a" "b"}}\n0', "not JSON"),
         (b"v1\n[]\n0", "not a JSON object"),
-        (b"v2\n\n0:1", "needs its metadata line"),
+        (b"v2\n\n0:1", "needs it"),
         (b"v2\n{}\n12", "no colon"),
         (b"one\n{}\n0", "not a version"),
         (b"v0\n{}\n0", "not a version"),

@@ -88,11 +88,11 @@ def test_continuous_mode_has_no_times() -> None:
             [0, 1], [], Action.RERUN, 1, "There is no commit log", id="no C: written by 2.1"
         ),
         pytest.param([0, 1], [0, 1, 2], Action.FAIL, 1, "then fails", id="C > O"),
-        pytest.param([], [3], Action.FAIL, None, "commits/3 is there and no offset", id="C, no O"),
-        pytest.param([5], [5], Action.FAIL, 5, "wants offsets/4", id="no O-1"),
+        pytest.param([], [3], Action.FAIL, None, "commits/3 exists, but no offset", id="C, no O"),
+        pytest.param([5], [5], Action.FAIL, 5, "needs offsets/4", id="no O-1"),
         pytest.param([0, 3], [0, 3], Action.CONTINUE, 4, "async progress tracking", id="sparse"),
         pytest.param(
-            [0, 1, 2, 3, 5], [0, 1, 2, 3, 5], Action.FAIL, 5, "wants offsets/4", id="a hole"
+            [0, 1, 2, 3, 5], [0, 1, 2, 3, 5], Action.FAIL, 5, "needs offsets/4", id="a hole"
         ),
     ],
 )
@@ -128,4 +128,4 @@ def test_a_missing_identity_is_said_before_what_follows() -> None:
     del tree["metadata"]
     found = restart(samples.checkpoint(tree))
     assert found.action is Action.RERUN
-    assert found.words.startswith("The metadata file is missing: Spark 4.2 and later do not start")
+    assert found.words.startswith("The metadata file is missing. Spark 4.2 and later do not start")

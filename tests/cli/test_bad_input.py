@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -262,7 +264,7 @@ def test_a_misspelt_verb_is_recognised(capsys: Capture) -> None:
 def test_a_part_of_a_checkpoint_names_the_whole(tmp_path: Path, capsys: Capture) -> None:
     samples.write(tmp_path, samples.logs([0], [0]))
     err = _refused(capsys, 3, "inspect", tmp_path / "offsets")
-    assert f"Give the whole of it: {tmp_path}\n" in err
+    assert f"Give the whole checkpoint: {tmp_path}\n" in err
 
 
 def test_a_driver_that_does_not_start_is_one_line(
@@ -341,3 +343,57 @@ def test_every_verb_has_help(capsys: Capture) -> None:
             out, err = capsys.readouterr()
             assert out.startswith(f"Usage: floodmark {verb}")
             assert err == ""
+
+
+_DAMAGES = {
+    "sound": lambda tree: None,
+    "no offsets": lambda tree: [tree.pop(path) for path in [*tree] if path.startswith("offsets/")],
+    "no commits": lambda tree: [tree.pop(path) for path in [*tree] if path.startswith("commits/")],
+    "torn": lambda tree: tree.update({"offsets/6": b"v1", "offsets/7": b"v1"}),
+    "no state": lambda tree: [tree.pop(path) for path in [*tree] if path.startswith("state/0/1/")],
+    "purged": lambda tree: [
+        tree.pop(f"{log}/{n}") for log in ("offsets", "commits") for n in (0, 1)
+    ],
+}
+_REFUSED = [
+    "offsets --batch 99",
+    "offsets --batch 0",
+    "offsets --starting-offsets",
+    "files",
+    "files --source 5",
+    "state --operator 5",
+    "state --store left",
+    "state --batch 99",
+    "state --export rows.csv",
+    "diff --batches 0..99",
+    "rewind --to-batch 99",
+    "rewind --to-batch 0",
+    "rewind --to-batch 6",
+    "upgrade {new} --from-batch 99",
+    "upgrade {new} --from-batch 0",
+    "upgrade {new}",
+    "repartition {new} --partitions 3",
+    "convert {new} --name 0",
+    "convert {new} --provider rocksdb",
+    "compact",
+    "undo",
+    "forget",
+    "lag",
+]
+
+
+@pytest.mark.parametrize("damage", _DAMAGES)
+@pytest.mark.parametrize("command", _REFUSED)
+def test_a_command_that_an_error_names_can_be_pasted(
+    command: str, damage: str, tmp_path: Path, capsys: Capture
+) -> None:
+    """It has the checkpoint that the user has named, in quotes where the shell wants them."""
+    tree = samples.sales(8)
+    _DAMAGES[damage](tree)
+    place = samples.write(tmp_path / "my stream's", tree)
+    verb, *rest = command.format(new="elsewhere").split()
+    run([verb, str(place), *rest])
+    err = capsys.readouterr().err
+    named = re.findall("floodmark (?:batches|doctor|inspect|state|offsets|files|repair) (.*)", err)
+    assert not re.search(r"floodmark [a-z-]+ CP\b", err)
+    assert all(one.startswith(shlex.quote(str(place))) for one in named), err

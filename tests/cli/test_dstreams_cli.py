@@ -60,12 +60,12 @@ def test_a_damaged_newest_file_is_passed_over_and_said(
     assert inside["dstreams"]["fall_back_file"] == "checkpoint-1794737450000"
     assert [one["path"] for one in inside["unreadable"]] == [NEWEST]
     assert run(["inspect", str(place)]) == 0
-    assert f"Spark takes {NEWEST}.bk" in capsys.readouterr().out
+    assert f"Spark loads {NEWEST}.bk" in capsys.readouterr().out
     found = _json(capsys, "doctor", place)["findings"]
     (told,) = [
         one for one in found if (one["rule"], one["path"]) == ("dstreams-unreadable", NEWEST)
     ]
-    assert told["what"].endswith(f"The next older one that can be read is {NEWEST}.bk.")
+    assert told["what"].endswith(f"The next older file that can be read is {NEWEST}.bk.")
     (seen,) = _json(capsys, "scan", place.parent)["checkpoints"]
     assert any("dstreams-unreadable" in text for text in seen["findings"])
 
@@ -113,6 +113,20 @@ def test_received_logs_and_what_was_left_over(tmp_path: Path, capsys: Capture) -
     text = capsys.readouterr().out
     assert "2 logs" in text
     assert "left over" in text
+
+
+def test_inspect_shows_the_settings_that_decide_what_is_kept(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    place = samples.write(tmp_path / "cp", golden("4.2/dstreams-scala"))
+    assert run(["inspect", str(place)]) == 0
+    (line,) = [one for one in capsys.readouterr().out.splitlines() if "27 settings" in one]
+    assert line.split("settings   ")[-1].strip().split(", ") == [
+        "spark.io.compression.codec=snappy",
+        "spark.streaming.receiver.writeAheadLog.enable=true",
+    ]
+    assert run(["inspect", str(samples.write(tmp_path / "py", golden("4.2/dstreams")))]) == 0
+    assert "--json lists them" in capsys.readouterr().out
 
 
 def test_a_scan_tells_of_damage(tmp_path: Path, capsys: Capture) -> None:
@@ -200,7 +214,7 @@ def test_the_states_that_a_restart_needs_are_read(
         data = data[:-1] + bytes([data[-1] ^ 255])
     part.write_bytes({"cut": data[:-20], "empty": b"", "altered": data}[damage])
     assert run(["doctor", str(place)]) == 1
-    assert "Saved RDDs were not opened: --read-data does." in capsys.readouterr().out
+    assert "Saved RDDs were not opened; --read-data opens them." in capsys.readouterr().out
     found = _json(capsys, "doctor", place, "--read-data")["findings"]
     told = [one["path"] for one in found if one["rule"] == "dstreams-incomplete-rdd"]
     assert told == [str(part.relative_to(place))]

@@ -50,6 +50,13 @@ def test_every_flow_of_a_pipeline(storage: Path, capsys: Capture) -> None:
     ]
 
 
+def test_a_storage_without_a_checkpoint_of_a_flow(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "_checkpoints").mkdir()
+    status, text, _ = given(capsys, "inspect", tmp_path)
+    assert status == 0
+    assert text.strip().endswith("No flow has a checkpoint here: none that streams has run yet.")
+
+
 def test_one_checkpoint_of_a_flow(
     storage: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

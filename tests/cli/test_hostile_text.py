@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from floodmark.changes.plan import Plan, Precondition, plan_to_json, seal
-from floodmark.changes.steps import DeleteFile
+from floodmark.changes.plan.steps import DeleteFile
 from floodmark.cli.main import run
-from floodmark.state.files.framing import compress, decompress
+from floodmark.state.files.compression import compress, decompress
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 from test_visible import steering
@@ -312,7 +312,6 @@ def test_code_and_arguments(tmp_path: Path) -> None:
 
 @settings(
     max_examples=30,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(

@@ -83,7 +83,7 @@ def test_how_far_it_has_come_in_words() -> None:
 CODE = """
 import time
 from floodmark.cli.main import _waiting
-from floodmark.cli.words import echo, say
+from floodmark.cli.text import echo, say
 from floodmark.progress import counted
 with _waiting("doctor"):
     for number in counted([1, 2], "files"):

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import samples
-from floodmark.cli import words
+from floodmark.cli import text as words
 from floodmark.cli.main import run
 
 Capture = pytest.CaptureFixture[str]
@@ -169,10 +169,18 @@ def test_offsets_by_time(at: str, batch: int, sales: Path, capsys: Capture) -> N
     assert _json(capsys, 0, "offsets", sales, "--at", at)["batch"] == batch
 
 
+@pytest.mark.parametrize("name", ["continuous", "rate-micro-batch", "rate"])
+def test_where_a_source_began_stands_in_its_own_file(name: str, capsys: Capture) -> None:
+    """Without `sources/<id>/0` nobody knows: a rate source that runs continuously has none."""
+    golden = Path(__file__).parents[1] / "golden" / "4.2" / name / "checkpoint"
+    (source,) = _json(capsys, 0, "offsets", golden)["sources"]
+    assert source["began"] == (0 if (golden / "sources/0/0").exists() else None)
+
+
 def test_offsets_of_delta(tmp_path: Path, capsys: Capture) -> None:
     tree = samples.logs([0], [0], offset=lambda _: samples.DELTA_OFFSET)
     samples.write(tmp_path, tree)
-    form = _option(capsys, "offsets", tmp_path, "nothing of 7 yet")
+    form = _option(capsys, "offsets", tmp_path, "nothing of 7.")
     assert json.loads(form) == {"startingVersion": 7, "index": -1}
     (source,) = _json(capsys, 0, "offsets", tmp_path)["sources"]
     assert (source["option"]["name"], source["option"]["value"]) == ("startingVersion", "7")
@@ -458,10 +466,10 @@ def test_the_reader_of_a_pipe_may_stop_early(tmp_path: Path) -> None:
 
 
 def test_inspect_sees_that_a_partition_of_the_state_is_gone(sales: Path, capsys: Capture) -> None:
-    assert "`floodmark doctor`" not in _text(capsys, 0, "inspect", sales)
+    assert "`floodmark doctor" not in _text(capsys, 0, "inspect", sales)
     shutil.rmtree(sales / "state/0/1")
     text = _text(capsys, 0, "inspect", sales)
-    assert "the state that it starts from is missing: state/0/1. `floodmark doctor`" in text
+    assert f"starts from is missing: state/0/1. `floodmark doctor {sales}` says more" in text
 
 
 def test_a_source_is_what_the_user_or_a_note_says_where_two_look_alike(
@@ -471,6 +479,10 @@ def test_a_source_is_what_the_user_or_a_note_says_where_two_look_alike(
     assert seen["could_be"] == {"0": ["eventhubs"]}
     why = "topics and partitions, and sources/<id>/0 begins as Kafka writes it"
     assert seen["recognised"] == {"0": {"sureness": "probable", "why": why}}
+    alike = "offsets of eventhubs look the same. If it is one, name it: --source-kind 0=eventhubs"
+    assert f"Source 0 is read as kafka; {alike}" in _text(capsys, 0, "inspect", sales)
+    named = _text(capsys, 0, "inspect", sales, "--source-kind", "0=kafka")
+    assert "look the same" not in named
     said = _json(capsys, 0, "inspect", sales, "--source-kind", "0=eventhubs")
     assert (said["sources"][0]["kind"], said["could_be"]) == ("eventhubs", {})
     assert said["recognised"]["0"]["sureness"] == "certain"
@@ -505,9 +517,12 @@ def test_where_a_note_and_the_offset_contradict_each_other_the_user_is_asked(
     said = capsys.readouterr()
     assert said.out == ""
     assert "The note of the last start says kafka" in said.err
-    assert "--source-kind 0=kafka, or --source-kind 0=eventhubs" in said.err
+    assert "give --source-kind 0=kafka or --source-kind 0=eventhubs" in said.err
     seen = _json(capsys, 0, "inspect", cp)
     assert (seen["could_be"], seen["recognised"]["0"]["sureness"]) == ({"0": ["kafka"]}, "unknown")
+    shown = _text(capsys, 0, "inspect", cp)
+    assert "Source 0: The note of the last start says kafka" in shown
+    assert "--source-kind 0=kafka or --source-kind 0=eventhubs" in shown
     told = ("offsets", cp, "--starting-offsets", "--source-kind")
     assert _text(capsys, 0, *told, "0=eventhubs") == hubs
     assert run([*map(str, told), "0=kafka"]) != 0
@@ -524,3 +539,38 @@ def test_a_note_tells_named_sources_by_their_names(tmp_path: Path, capsys: Captu
     tree |= {"offsets/0": text.encode(), "_floodmark/starts/1.json": starts}
     seen = _json(capsys, 0, "inspect", samples.write(tmp_path / "cp", tree))
     assert {one["id"]: one["kind"] for one in seen["sources"]} == {"a": "eventhubs", "b": "kafka"}
+
+
+def test_a_state_that_cannot_be_compared_is_not_said_to_be_equal(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """The first batch is in flight: the operator is known, and has no state yet."""
+    tree = samples.sales(1)
+    samples.write(tmp_path, tree)
+    text = _text(capsys, 1, "diff", tmp_path, tmp_path)
+    assert "No difference" not in text
+    assert "not everything was compared" in text
+    assert "cannot be compared" in text
+
+
+def test_the_doctor_says_in_json_too_what_was_not_examined(tmp_path: Path, capsys: Capture) -> None:
+    """A query that lost its whole state looks like one that never had any."""
+    samples.write(tmp_path, samples.file_stream())
+    assert run(["doctor", str(tmp_path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["findings"] == []
+    assert "There is no state folder" in found["not_examined"]
+
+
+def test_an_empty_plan_leaves_no_journal(tmp_path: Path, capsys: Capture) -> None:
+    """Applied, it hid the change before it from `undo`."""
+    place = samples.write(tmp_path / "cp", samples.logs(range(5), range(5)))
+    plan = str(tmp_path / "plan.json")
+    accept = ["--accept", "out-of-reach", "--accept", "maybe-running"]
+    assert run(["rewind", str(place), "--to-batch", "2", *accept, "--execute"]) == 0
+    assert run(["compact", str(place), "--out", plan]) == 0
+    capsys.readouterr()
+    assert run(["apply", plan]) == 0
+    assert "There was nothing to carry out." in capsys.readouterr().out
+    assert run(["undo", str(place), "--execute"]) == 0
+    assert (place / "offsets/4").exists()

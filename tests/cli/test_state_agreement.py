@@ -50,9 +50,9 @@ def without(*patterns: str) -> Damage:
 
 FORMAT_2 = "3d33d721-9d41-4419-a7f5-4446a23aa332"
 FORMAT_2_FIRST = "a2bca31f-324e-453c-b448-284b1ae95adf"
-FOLDER = "{} holds no state file at all"
+FOLDER = "{} has no state file"
 FILE = "{} is missing"
-PINS = "offsets/2 pins spark.sql.shuffle.partitions to {:,}, and state/0 has 2 partitions"
+PINS = "offsets/2 pins spark.sql.shuffle.partitions to {:,}, but state/0 has 2 partitions"
 # What is damaged, how, what is missing, and what the verbs that stop say of it.
 CASES = {
     "pinned to 10^7": ("sales-hdfs", pinned(10**7), PINS.format(10**7), "{}"),

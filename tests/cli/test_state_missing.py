@@ -66,7 +66,7 @@ def test_a_number_of_partitions_that_no_machine_has(
     said = " ".join((printed.out + printed.err).split())
     batch = 1 if name == "rewind" else 2
     pin = f"offsets/{batch} pins spark.sql.shuffle.partitions to {count:,}"
-    assert f"{pin}, and state/0 has 2 partitions" in said
+    assert f"{pin}, but state/0 has 2 partitions" in said
 
 
 @pytest.mark.parametrize("name", ["4.2/sales-hdfs", "4.2/sales-rocksdb", "3.5/sales-hdfs"])

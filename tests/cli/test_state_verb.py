@@ -6,12 +6,17 @@ import json
 import re
 import shutil
 from pathlib import Path
+from unittest import mock
 
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import floodmark
 from floodmark.cli.main import run
+from floodmark.cli.text import render_state
+from floodmark.statestore.diff import StateChange
 
 SALES = str(Path(__file__).parents[1] / "golden" / "4.1" / "sales-rocksdb" / "checkpoint")
 STATELESS = str(Path(__file__).parents[1] / "golden" / "4.1" / "files" / "checkpoint")
@@ -182,7 +187,7 @@ def test_changed_keys_can_be_told_apart(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_cells_are_as_wide_as_the_terminal_lets_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    from floodmark.cli.render_state import cell
+    from floodmark.cli.text.render_state import cell
 
     monkeypatch.setenv("COLUMNS", "80")
     assert cell("x" * 90) == "x" * 47 + "…"
@@ -200,7 +205,7 @@ def test_cells_are_as_wide_as_the_terminal_lets_them(monkeypatch: pytest.MonkeyP
     ],
 )
 def test_a_struct_of_start_and_end(start: object, end: object, shown: str | None) -> None:
-    from floodmark.cli.render_state import cell
+    from floodmark.cli.text.render_state import cell
 
     expected = shown or "2026-01-01 00:00:01 – 00:01:00 UTC"
     assert cell({"start": start, "end": end}) == expected
@@ -233,3 +238,37 @@ def test_schemas_of_operators_stores_and_variables(capsys: pytest.CaptureFixture
     assert kinds == {"total": "ValueState", "orders": "ListState", "byMinute": "MapState"}
     assert run(["inspect", STATELESS, "--schema"]) == 0
     assert capsys.readouterr().out == "The query keeps no state.\n"
+
+
+_TEXTS = st.text(st.sampled_from("ab, "), max_size=120)
+
+
+@given(_TEXTS, _TEXTS, _TEXTS, st.sampled_from([48, 60]))
+def test_a_change_shows_what_has_changed(same: str, old: str, new: str, widest: int) -> None:
+    """However long the values are: both sides of the arrow are never cut to the same text."""
+    change = StateChange("changed", {"k": 1}, ({"v": same + old},), ({"v": same + new},))
+    with mock.patch("floodmark.cli.text.render_state._widest", return_value=widest):
+        before, _, after = render_state._before_after(change).partition(" → ")
+    assert (before == after) == (old == new)
+    assert max(len(before), len(after)) <= widest
+
+
+def test_a_field_that_has_changed_has_its_name() -> None:
+    rest = ", ".join(f"field{n} {n}" for n in range(30))
+    one, other = ({"v": {"text": rest, "expires": n, "more": 1}} for n in (17950642, 17950643))
+    change = StateChange("changed", {"k": 1}, (one,), (other,))
+    shown = render_state._before_after(change)
+    assert shown == "…expires 17950642, more 1 → …expires 17950643, more 1"
+
+
+def test_one_key_is_shown_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    """A table of many rows cuts long values, and says so; the key that was asked for is whole."""
+    place = str(Path(SALES).parents[1] / "transform-with-state" / "checkpoint")
+    with mock.patch("floodmark.cli.text.render_state._widest", return_value=4):
+        assert run(["state", place, "--store", "byMinute"]) == 0
+        table = capsys.readouterr().out
+        assert "…" in table
+        assert "--json shows them whole" in table
+        key = json.dumps(_json(capsys, place, "--store", "byMinute")["rows"][0]["key"])  # type: ignore[index]
+        assert run(["state", place, "--store", "byMinute", "--key", key]) == 0
+        assert "…" not in capsys.readouterr().out

@@ -11,7 +11,7 @@ from terminals import on_a_terminal
 CODE = """
 import sys, time
 from floodmark.cli.main import _waiting
-from floodmark.cli.words import echo
+from floodmark.cli.text import echo
 with _waiting("check"):
     time.sleep(float(sys.argv[1]))
     echo("done")

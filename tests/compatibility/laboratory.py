@@ -13,7 +13,7 @@ from typing import Any
 from compatibility.changes import Change
 from compatibility.queries import OLD, put_events
 from floodmark.diagnosis.held import gather_held
-from floodmark.engine.code.checking import compare
+from floodmark.engine.code.check import compare
 from floodmark.engine.code.rehearse import rehearse
 from floodmark.engine.code.skeleton_checkpoint import skeleton_checkpoint
 from floodmark.engine.start.launch import start

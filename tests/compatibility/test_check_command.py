@@ -13,7 +13,8 @@ from compatibility.laboratory import digest
 from compatibility.queries import put_events
 from floodmark.cli.main import run
 from floodmark.engine.pipelines.application import load_application
-from floodmark.engine.run.runtime import RunOptions, run_application
+from floodmark.engine.run.options import RunOptions
+from floodmark.engine.run.runtime import run_application
 
 pytestmark = pytest.mark.spark
 SCHEMA = "user string, product string, amount double, qty long, at timestamp"

@@ -14,7 +14,8 @@ from floodmark import api
 from floodmark.cli.main import run
 from floodmark.diagnosis.held import gather_held
 from floodmark.engine.pipelines.application import load_application
-from floodmark.engine.run.runtime import RunOptions, run_application
+from floodmark.engine.run.options import RunOptions
+from floodmark.engine.run.runtime import run_application
 from floodmark.errors import MalformedFile, UnknownVersion
 from floodmark.rules.restarts.outline_file import outline_text, parse_outline
 from floodmark.storage.files import open_files
@@ -131,7 +132,9 @@ def test_a_pull_request_is_judged_where_the_checkpoint_is_not(
     answer = json.loads(capsys.readouterr().out)
     assert answer["verdict"] == "needs-migration"
     assert f"floodmark migrate {folder}/ck {folder}/ck-new --app {app}" in answer["command"]
-    named = f"Then let {app} name {folder}/ck-new in place of {folder}/ck, and start it."
+    named = (
+        f"Then change the checkpoint of {app} from {folder}/ck to {folder}/ck-new, and start it."
+    )
     assert answer["then"] == named
     assert run(["check", str(outline), app, "--rehearse", "--json"]) == 1
     answer = json.loads(capsys.readouterr().out)
@@ -143,4 +146,4 @@ def test_a_pull_request_is_judged_where_the_checkpoint_is_not(
     assert answer["verdict"] == "needs-migration"
     # The code names a checkpoint that is not there yet: that is the one to make.
     assert f"floodmark migrate {folder}/ck {folder}/ck-2 --app {app}" in answer["command"]
-    assert answer["then"] == f"Then start {app}: {folder}/ck-2 is the checkpoint that it names."
+    assert answer["then"] == f"Then start {app}; its code names the checkpoint {folder}/ck-2."

@@ -38,20 +38,21 @@ EVENTS = (
     '"enqueuedTime":null,"isInclusive":true}}'
 )
 HUBS_LOOK_THE_SAME = (
-    "Event Hubs' offsets look the same; if this is one, name it: --source-kind 0=eventhubs."
+    "Event Hubs' offsets look the same. If the source is Event Hubs, give --source-kind "
+    "0=eventhubs."
 )
 AUTO_LOADER = "Auto Loader's list of files lies in its own folder of the checkpoint."
 ICEBERG = (
     "Iceberg's only starting option is a time (stream-from-timestamp), which is coarser than this "
-    "offset: given the time of the snapshot (committed_at in TABLE.snapshots, in milliseconds), a "
-    "new stream reads the snapshot's files again from its first."
+    "offset. With the time of the snapshot (committed_at in TABLE.snapshots, in milliseconds), a "
+    "new stream reads all files of the snapshot again."
 )
 HUDI = "Hudi's starting instant reads its own commit again."
 PAIMON = "Paimon's scan options begin at a snapshot, not at a file inside it."
 SHARING = "Delta Sharing's startingVersion begins at a version, not inside it."
-KINESIS = "Kinesis takes one starting position for all shards, not one each."
+KINESIS = "Kinesis' option takes one starting position for all shards, not one for each."
 RATE = "The rate source has no starting option."
-FILES = "A file source has no starting option: its list of seen files is its place."
+FILES = "A file source has no starting option: its list of seen files is its position."
 MONGO = "MongoDB's change.stream.startup.mode begins at a time, not at a resume token."
 PYTHON = "A data source written in Python begins where its own code says."
 
@@ -99,14 +100,14 @@ GOLDEN: dict[str, tuple[Golden, ...]] = {
             "DeltaSourceOffset",
             ("version 8",),
             option=("startingVersion", "8"),
-            note="Every version before 8 is read, and nothing of 8 yet.",
+            note="The stream has read every version before 8, and nothing of 8.",
         ),
         Golden(
             delta(8, 2),
             "DeltaSourceOffset",
             ("version 8 file 2",),
             option=("startingVersion", "8"),
-            note="Files 0 to 2 of version 8 are already read; startingVersion reads them again.",
+            note="The stream has read files 0 to 2 of version 8; startingVersion reads them again.",
         ),
         Golden(
             delta(8, -20),
@@ -118,8 +119,8 @@ GOLDEN: dict[str, tuple[Golden, ...]] = {
             delta(3, 1, "true"),
             "DeltaSourceOffset",
             ("version 3 file 1 of the first snapshot",),
-            note="The stream is still inside the table's first full snapshot, which "
-            "startingVersion cannot resume: only a checkpoint can.",
+            note="The stream is still inside the table's first full snapshot. "
+            "startingVersion cannot resume it; only a checkpoint can.",
         ),
     ),
     "file": (
@@ -219,15 +220,15 @@ GOLDEN: dict[str, tuple[Golden, ...]] = {
             "StreamingOffset with the snapshot's time and rows",
             ("snapshot 8120 of 2026-11-16 05:40:01 UTC, 3 of its files",),
             option=("stream-from-timestamp", "1794807601000"),
-            note="A time is coarser than this offset: it reads snapshot 8120 from its first file "
-            "on, and 3 of its files are read.",
+            note="A time is coarser than this offset: with it a stream reads snapshot 8120 from "
+            "its first file, though 3 of its files are read.",
         ),
         Golden(
             '{"version":1,"snapshot_id":-1,"position":-1,"scan_all_files":false}',
             "StreamingOffset.START_OFFSET",
             ("before the first snapshot",),
-            note="Nothing of the table is read yet: a stream without an option begins with the "
-            "oldest snapshot that the table has.",
+            note="The stream has read nothing of the table yet. A stream without an option begins "
+            "with the oldest snapshot that the table has.",
         ),
     ),
     "hudi": (
@@ -278,7 +279,7 @@ GOLDEN: dict[str, tuple[Golden, ...]] = {
         Golden(
             '{"seqNum":234,"sourceVersion":1,"lastBackfillStartTimeMs":1}',
             "CloudFilesSourceOffset, by the documentation",
-            ("file 234 of its list",),
+            ("file 234 of the source's list",),
             note=AUTO_LOADER,
         ),
     ),
@@ -345,7 +346,7 @@ GOLDEN: dict[str, tuple[Golden, ...]] = {
             "RocketMQSourceOffset",
             ("orders   broker-a 0: 23   broker-a 1: 41   broker-b 0: 7",),
             Sureness.POSSIBLE,
-            note="RocketMQ's startingOffsets was not tried with these offsets.",
+            note="Nobody has tried RocketMQ's startingOffsets with these offsets.",
         ),
     ),
     "redis": (

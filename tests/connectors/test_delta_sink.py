@@ -53,5 +53,5 @@ def test_a_checkpoint_of_the_log_may_be_a_strangers(tmp_path: Path) -> None:
 def test_a_log_whose_beginning_is_gone_does_not_say_that_there_is_nothing(tmp_path: Path) -> None:
     """Delta's newer checkpoints may be JSON, which is not read here."""
     files = open_files(str(table(tmp_path, {11: [{"commitInfo": {}}]})))
-    with pytest.raises(MalformedFile, match="before version 11 is not known"):
+    with pytest.raises(MalformedFile, match="before version 11 are not known"):
         remembered(files)

@@ -65,7 +65,7 @@ def test_snapshots_are_counted_by_their_summaries(
     [part] = source.parts
     assert (part.end, part.earliest) == (SNAPSHOTS[3], SNAPSHOTS[0])
     assert (behind.ms == 0) == (snapshots == 0)
-    skips = any("append nothing" in note for note in source.notes)
+    skips = any("without appended files" in note for note in source.notes)
     assert skips == (at is None or at < 2)
 
 
@@ -97,7 +97,7 @@ def test_a_snapshot_read_in_part(tmp_path: Path) -> None:
     snapshots[3]["summary"]["added-data-files"] = "4"
     source = asked(tmp_path, SNAPSHOTS[3], 1, changed(tmp_path, snapshots=snapshots))
     assert (source.behind.files, source.behind.records) == (3, None)
-    assert "read in part" in " ".join(source.notes)
+    assert "has read a part" in " ".join(source.notes)
 
 
 def test_the_whole_table_at_a_snapshot(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_an_earlier_batch_of_event_hubs_tells_it(tmp_path: Path) -> None:
 def test_another_hub_in_its_place_is_found(tmp_path: Path) -> None:
     cp = stream(tmp_path, lambda batch: f'{{"eh{batch // 2}":{{"0":{batch},"1":-1}}}}')
     [found] = floodmark.doctor(str(cp))
-    assert (found.rule, "reads eh1; before, it was eh0" in found.what) == ("sources-changed", True)
+    assert (found.rule, "reads eh1, and read eh0 before" in found.what) == ("sources-changed", True)
 
 
 def test_a_new_stream_is_told_the_option_of_event_hubs(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_note_of_another_kind_makes_kafkas_option_doubtful(noted: str, tmp_pat
         _ = floodmark.offsets(str(cp)).starting_offsets
     assert f"The note of the last start says {noted.lower()}" in refused.value.why
     # Kafka's first offsets are not written for what may not be Kafka.
-    with pytest.raises(WrongUse, match="nothing tells which kind source 0 is"):
+    with pytest.raises(WrongUse, match="the kind of source 0 is not clear"):
         floodmark.upgrade(str(cp), str(tmp_path / "new"), without_state=True)
     said = {"source_kinds": {"0": "kafka"}}
     assert floodmark.offsets(str(cp), **said).starting_offsets == KAFKA
@@ -223,18 +223,18 @@ def test_a_dispute_is_said_by_whatever_goes_by_the_kind(tmp_path: Path) -> None:
     [told] = [one for one in floodmark.doctor(cp) if one.rule == "source-kind-disputed"]
     assert "The note of the last start says iceberg" in told.what
     rules = {one.rule: one.what for one in floodmark.doctor(cp, **asked)}
-    assert "nothing tells which kind it is" in rules["source-not-asked"]
+    assert "its kind is not clear" in rules["source-not-asked"]
     [source] = floodmark.lag(cp, **asked).sources
     assert "The note of the last start says iceberg" in (source.error or "")
-    with pytest.raises(WrongUse, match="nothing tells which kind source 0 is"):
+    with pytest.raises(WrongUse, match="the kind of source 0 is not clear"):
         floodmark.lag(cp, commit_to_group="g", **asked)
 
     given = tmp_path / "given.json"
     given.write_text('{"orders":{"0":1}}')
     back = floodmark.rewind(cp, to_batch=1, accept="out-of-reach").plan
-    assert any("Nothing tells which kind source 0 is" in note for note in back.notes)
+    assert any("The kind of source 0 is not known" in note for note in back.notes)
     for goal in ({"to_offsets": str(given)}, {"to_batch": 1, "kafka": "127.0.0.1:1"}):
-        with pytest.raises(WrongUse, match="nothing tells which kind source 0 is") as refused:
+        with pytest.raises(WrongUse, match="the kind of source 0 is not clear") as refused:
             floodmark.rewind(cp, accept="out-of-reach", **goal)
         assert "--source-kind 0=eventhubs" in refused.value.why
 
@@ -246,7 +246,7 @@ def test_the_users_word_ends_a_dispute(tmp_path: Path) -> None:
     [source] = floodmark.lag(cp, **SAID).sources
     assert (source.kind, source.error) == ("eventhubs", None)
     back = floodmark.rewind(cp, to_batch=1, accept="out-of-reach", **SAID).plan
-    assert not any("Nothing tells" in note for note in back.notes)
+    assert not any("is not known" in note for note in back.notes)
     assert any("Source 0 (eventhubs) was not asked" in note for note in back.notes)
     given = tmp_path / "given.json"
     given.write_text('{"orders":{"0":-1}}')  # before the first event, which Kafka never has
@@ -290,7 +290,7 @@ def test_a_new_checkpoint_does_not_keep_what_was_said_and_its_plan_says_so(tmp_p
     said = [
         note
         for note in floodmark.upgrade(cp, new, execute=True, **SAID).plan.notes
-        if "name it again, --source-kind 0=eventhubs" in note
+        if "give --source-kind 0=eventhubs again" in note
     ]
     assert len(said) == 1
     assert kinds(Path(new)) == ["kafka"]  # so it is true
@@ -313,7 +313,7 @@ def test_kafkas_form_with_pythons_spaces_beside_kafkas_start(kind: str, tmp_path
     cp = stream(tmp_path, spaced, **{"0__0": b'\0v1\n{"orders":{"0":0,"1":0}}'})
     assert options(cp) == [None]
     assert "source-kind-disputed" in {one.rule for one in floodmark.doctor(str(cp))}
-    with pytest.raises(WrongUse, match="nothing tells which kind source 0 is") as refused:
+    with pytest.raises(WrongUse, match="the kind of source 0 is not clear") as refused:
         floodmark.upgrade(str(cp), str(tmp_path / "new"), without_state=True)
     assert f"--source-kind 0={kind}" in refused.value.why
     said = {"source_kinds": {"0": kind}}

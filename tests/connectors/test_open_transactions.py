@@ -51,10 +51,10 @@ def behind(folder: Path, offset: int, isolation: str | None) -> SourceLag:
         (1, None, 3, 4, "to the ends of the partitions"),
         (1, "read_uncommitted", 3, 4, "to the ends of the partitions"),
         (4, None, 0, 4, "to the ends of the partitions"),
-        (1, "read_committed", 1, 2, "to there, because the stream reads committed records alone"),
-        (2, "read_committed", 0, 2, "to there, because the stream reads committed records alone"),
+        (1, "read_committed", 1, 2, "up to them, because the stream reads only committed records"),
+        (2, "read_committed", 0, 2, "up to them, because the stream reads only committed records"),
         # It has read all records once, and may read committed ones alone now: nothing is lost.
-        (4, "read_committed", 0, 2, "to there, because the stream reads committed records alone"),
+        (4, "read_committed", 0, 2, "up to them, because the stream reads only committed records"),
     ],
 )
 def test_lag_is_counted_to_where_the_stream_can_read(
@@ -70,7 +70,7 @@ def test_lag_is_counted_to_where_the_stream_can_read(
     source = behind(tmp_path, offset, isolation)
     assert (source.behind.records, source.parts[0].end, source.lost) == (records, end, 0)
     [said] = [note for note in source.notes if "Transactions are open" in note]
-    assert said.startswith("Transactions are open in orders partition 0 from offset 2: lag is ")
+    assert said.startswith("Transactions are open in orders partition 0 from offset 2. Lag is ")
     assert counted in said
     assert not any("recreated" in note for note in source.notes)
 

@@ -67,17 +67,17 @@ def place(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Place:
         (
             "value = F.struct(F.when(F.col('key.k') != 'b', 1).cast('long').alias('count'), "
             "F.lit(1).cast('long').alias('sum'))\n    return state.withColumn('value', value)",
-            r"value\.count may not be null, in 1 rows",
+            r"value\.count may not be null, in 1 row",
             "'b'",
         ),
         (
             f"rows = state.withColumn('value', {GOOD})\n    return rows.union(rows.limit(1))",
-            "two rows have one key, in 1 rows",
+            "two rows have one key, in 1 row",
             "'k'",
         ),
         (
             f"return state.withColumn('value', {GOOD}).where(\"key.k <> 'c'\")",
-            "keys of the old state are not in the new, in 1 rows",
+            "keys of the old state are not in the new, in 1 row",
             "'c'",
         ),
         ("return 1", "gives a int, not a DataFrame", ""),
@@ -100,9 +100,9 @@ def test_a_wrong_function_is_caught_before_anything_is_written(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("x = 1", "no function in it is for the state"),
+        ("x = 1", "has no function for the state"),
         ("def operator_7(state): ...", "no such operator"),
-        ("def operator_0_nosuch(state): ...", "which rows are meant"),
+        ("def operator_0_nosuch(state): ...", "names no store"),
         ("import nosuch", "fails on import"),
         ("merge = {'sum': 'concat'}", "merge is a dict of column"),
         ("def merge(key, values): ...", "merge: no keys become one"),
@@ -227,7 +227,7 @@ def test_a_stream_begins_with_state_from_a_file(spark: Any, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ("k, count(*) AS n, sum(v) AS sum", "it has the columns k, n, sum"),
+        ("k, count(*) AS n, sum(v) AS sum", "its columns are k, n, sum"),
         ("k, 'x' AS count, sum(v) AS sum", "count is STRING, not BIGINT"),
         ("'a' AS k, count(*) AS count, sum(v) AS sum", "two rows have one key"),
     ],
@@ -252,7 +252,7 @@ def test_a_table_that_does_not_fit_is_refused(
         ("return {'sum': 1}", r"gives \{'sum': 1\} for \{'k': 'a'\}, not count, sum"),
         ("return {'count': 1, 'sum': 1.5}", "(?s)gives .* for .*1.5"),
         ("raise ValueError('no')", r"fails for \{'k': 'a'\}: ValueError: no"),
-        ("return {'count': None, 'sum': 1}", r"value\.count may not be null, in 1 rows"),
+        ("return {'count': None, 'sum': 1}", r"value\.count may not be null, in 1 row"),
     ],
     ids=["columns", "type", "raises", "null"],
 )

@@ -131,7 +131,7 @@ def test_a_pipeline_that_runs_meanwhile_is_said(tmp_path: Path) -> None:
     latest = inspect(str(real)).latest_batch
     assert latest is not None
     shutil.copy(real / "offsets" / str(latest), real / "offsets" / str(latest + 1))
-    with pytest.raises(NoAnswer, match="moves while the drill copies it") as raised:
+    with pytest.raises(NoAnswer, match="changes while the drill copies it") as raised:
         copies.bring(str(sink), tmp_path / "run" / "own")
     assert "--fresh" in raised.value.do
 

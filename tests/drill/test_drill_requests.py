@@ -9,27 +9,13 @@ import pytest
 
 from floodmark import api
 from floodmark.cli.main import run
-from floodmark.engine.drill.child import _started
+from floodmark.engine.drill.child import _started, _to_own_place
+from floodmark.engine.drill.doors.places import Places
 from floodmark.engine.drill.drill import DrillOptions, _Drilling
 from floodmark.engine.drill.run_spec import InputSample, RunSpec, SinkNote, read_spec
 from floodmark.engine.drill.sink_rows import rows_of
 from floodmark.errors import FloodmarkError, NoAnswer, NotEmpty, WrongUse
 from floodmark.testing import StreamUnderTest
-
-APP = """
-from floodmark import pipeline
-
-@pipeline(checkpoint="ck")
-def one(spark, start):
-    return None
-"""
-
-
-@pytest.fixture
-def app(tmp_path: Path) -> Path:
-    path = tmp_path / "app.py"
-    path.write_text(APP)
-    return path
 
 
 def test_what_is_refused_before_anything_runs(
@@ -41,7 +27,7 @@ def test_what_is_refused_before_anything_runs(
         api.drill(str(app), input=rows, scratch=str(tmp_path))
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "1.json").write_text('{"n": 1}')
-    with pytest.raises(WrongUse, match="lies in the sample"):
+    with pytest.raises(WrongUse, match="is inside the sample"):
         api.drill(str(app), input=str(tmp_path / "files"), scratch=str(tmp_path / "files" / "x"))
     assert [one.name for one in (tmp_path / "files").iterdir()] == ["1.json"]
     with pytest.raises(WrongUse, match="no such point"):
@@ -88,23 +74,62 @@ def test_a_write_that_died_midway_left_no_rows(tmp_path: Path) -> None:
     assert rows_of(None, SinkNote("out", str(tmp_path / "none"), "delta")) == []
 
 
+def _facts(**told: object) -> SimpleNamespace:
+    """Of an undisturbed run."""
+    return SimpleNamespace(
+        **{
+            "rows": 3,
+            "wrote": True,
+            "is_stateful": False,
+            "notes": (),
+            "sources": (),
+            "late": 0,
+            "batches": 1,
+            "refused": (),
+            "output_mode": "Append",
+            "beginning": SimpleNamespace(batch=None, checkpoint=None, why=""),
+            **told,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"rows": 0}, "has read no row of the sample"),
+        ({"wrote": False, "late": 2}, "3 rows of the sample, of which 2 came after the watermark"),
+    ],
+)
+def test_a_sample_of_which_nothing_comes_through_is_said(
+    told: dict[str, object], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undisturbed = SimpleNamespace(folder=tmp_path, rows=dict, facts=lambda: _facts(**told))
+    monkeypatch.setattr(_Drilling, "_undisturbed", lambda _self: undisturbed)
+    request = DrillOptions("app.py", ("rows.jsonl",))
+    with pytest.raises(WrongUse, match=words) as raised:
+        _Drilling(request, None, None).run(())  # type: ignore[arg-type]
+    assert "Give a sample that the code" in str(raised.value.do)
+
+
+@pytest.mark.parametrize(
+    ("sink", "options"),
+    [("kafka", {"topic": "t"}), ("foreach", {}), ("console", {}), ("delta", {})],
+)
+def test_a_sink_that_a_drill_cannot_see_into_is_named_with_what_it_sees(
+    sink: str, options: dict[str, str], tmp_path: Path
+) -> None:
+    places = Places(tmp_path / "run")
+    query = SimpleNamespace(sink=sink, sink_options=options)
+    with pytest.raises(WrongUse, match=f"cannot see into a {sink} sink") as raised:
+        _to_own_place(SimpleNamespace(), query, places)  # type: ignore[arg-type]
+    assert "--sink postgresql://" in raised.value.do
+    assert not places.notes
+
+
 def test_a_drill_that_killed_nobody_is_no_yes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    beginning = SimpleNamespace(batch=None, checkpoint=None, why="")
-    facts = SimpleNamespace(
-        rows=3,
-        wrote=True,
-        is_stateful=False,
-        notes=(),
-        sources=(),
-        late=0,
-        batches=1,
-        refused=(),
-        output_mode="Append",
-    )
-    facts.beginning = beginning
-    undisturbed = SimpleNamespace(folder=tmp_path, rows=dict, facts=lambda: facts)
+    undisturbed = SimpleNamespace(folder=tmp_path, rows=dict, facts=_facts)
     monkeypatch.setattr(_Drilling, "_undisturbed", lambda _self: undisturbed)
     request = DrillOptions("app.py", ("rows.jsonl",), points=("during-state",))
     with pytest.raises(NoAnswer, match="no driver was killed") as raised:

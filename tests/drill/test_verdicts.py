@@ -8,7 +8,7 @@ import pytest
 
 from floodmark.cli.drill import text
 from floodmark.drills.advice import DrilledSink, advice_for
-from floodmark.drills.comparing import compare_sinks, point_result
+from floodmark.drills.sink_difference import compare_sinks, point_result
 from floodmark.engine.drill.drill import Drill
 
 ROWS = [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}, {"id": 3, "v": "c"}]

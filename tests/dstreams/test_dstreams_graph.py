@@ -23,7 +23,7 @@ from floodmark.dstreams.java_objects import (
 from floodmark.engine.dstreams.leaving import _kafka_start
 from floodmark.engine.pipelines.start_positions import KafkaStart
 from floodmark.errors import FloodmarkError, MalformedFile, OverLimit
-from floodmark.state.files.framing import CODECS, compress, decompress
+from floodmark.state.files.compression import CODECS, compress, decompress
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 FOLDERS = sorted(path.parent for path in GOLDEN.glob("*/dstreams*/expected.json"))

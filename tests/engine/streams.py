@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.engine.pipelines.application import Application
-from floodmark.engine.pipelines.pipeline import Pipeline, pipeline
+from floodmark.engine.pipelines.decorator import Pipeline, pipeline
 from floodmark.engine.run.progress import BatchProgress
 from floodmark.engine.start.launch import start
 

@@ -10,7 +10,7 @@ from floodmark.engine.pipelines.application import load_application
 from floodmark.errors import WrongUse
 
 GOOD = """
-from floodmark.engine.pipelines.pipeline import pipeline
+from floodmark.engine.pipelines.decorator import pipeline
 
 @pipeline(checkpoint="ck/a")
 def first(spark, start): ...
@@ -53,7 +53,7 @@ def test_a_pipeline_under_two_names_is_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "what", "more"),
     [
-        ("x = 1\n", "no pipeline in it", "@pipeline"),
+        ("x = 1\n", "has no pipeline", "@pipeline"),
         ("import json\n\nraise ValueError('no region')\n", "ValueError: no region", "line 3"),
         ("def broken(:\n", "SyntaxError", "line 1"),
         ("import no_such_module_at_all\n", "ModuleNotFoundError", "pip install no_such_module"),

@@ -63,7 +63,7 @@ def test_offsets_that_the_broker_does_not_have(
     edit_offsets(checkpoint, 0, {topic: {"0": 5, "1": 99}})
     with pytest.raises(Refused) as ahead:
         start(writer(spark, kafka.bootstrap, topic), checkpoint)
-    assert f"at offset 99 of {topic}, partition 1, and Kafka's latest is 5" in ahead.value.what
+    assert f"at offset 99 of {topic}, partition 1, but Kafka's latest is 5" in ahead.value.what
     assert "--allow kafka-offset-ahead" in ahead.value.do
 
     edit_offsets(checkpoint, 0, {topic: {"0": 2, "1": 5}})

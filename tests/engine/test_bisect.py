@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from floodmark.engine.code.bisect import BisectReport, bisect_writer
-from floodmark.engine.code.bisect_search import MOST_TOGETHER, Ranges, ranges_of, smallest
+from floodmark.engine.bisect.bisect import BisectReport, bisect_writer
+from floodmark.engine.bisect.search import MOST_TOGETHER, Ranges, ranges_of, smallest
 from floodmark.errors import WrongUse
 from floodmark.storage.files import open_files
 

@@ -134,9 +134,9 @@ def test_each_source_begins_at_its_own_topics() -> None:
     ("options", "start", "words"),
     [
         ({"subscribe": "sales"}, START, "no source of the code reads orders, returns"),
-        ({"subscribe": "orders,sales"}, START, "offsets for orders, none for sales"),
-        ({"subscribe": "orders"}, b'{"orders": {"0": -2}}', "partition 0: -2 is no place in it"),
-        ({"subscribepattern": "(?<x>orders)["}, START, "not understood here"),
+        ({"subscribe": "orders,sales"}, START, "offsets for orders, not for sales"),
+        ({"subscribe": "orders"}, b'{"orders": {"0": -2}}', "partition 0: -2 is not a position"),
+        ({"subscribepattern": "(?<x>orders)["}, START, "Python does not understand it"),
     ],
     ids=["another topic", "half", "earliest", "pattern"],
 )
@@ -174,13 +174,13 @@ def drawn(folder: Path, name: str, **families: Shape) -> Drawn:
 
 
 CASES = [
-    ("join", JOIN, {}, "", "rows of a join are not given", "columns come and go", "fills itself"),
+    ("join", JOIN, {}, "", "cannot give the rows of a join", "columns are matched", "fills itself"),
     (
         "timers",
         TRANSFORM,
         {"procTimers_keyToTimestamp": Shape.TIMER, "procTimers_timestampToKey": Shape.TIMER},
         "timers",
-        "is a timer, whose rows are not given",
+        "is a timer, so a function cannot give its rows",
         "migrate carries it as it is",
         "initialState",
     ),
@@ -189,7 +189,7 @@ CASES = [
         TRANSFORM,
         {"ttl_total": Shape.PAIRS},
         "total",
-        "the rows of total expire, and are not given",
+        "total has a TTL, so a function cannot supply its rows",
         "migrate carries it and its index",
         "initialState",
     ),
@@ -229,7 +229,7 @@ def test_only_the_codes_own_variables_are_offered(tmp_path: Path) -> None:
         lambda: load_migration(str(code), found),
         lambda: bootstrapping._place("0/nosuch", found),
     ):
-        with pytest.raises(FloodmarkError, match="which rows") as refused:
+        with pytest.raises(FloodmarkError, match="names no store") as refused:
             ask()
         assert "total" in refused.value.why
         assert "$" not in refused.value.why

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions
 from streams import put_orders, read_orders, run
 
-from floodmark.engine.code import checking
+from floodmark.engine.code import check
 from floodmark.engine.start.launch import start
 from floodmark.errors import Refused
 
@@ -28,7 +28,7 @@ def test_unchanged_code_is_not_drawn(
     def drawn(*_: Any) -> None:
         raise AssertionError("the code was drawn")
 
-    monkeypatch.setattr(checking, "outline", drawn)
+    monkeypatch.setattr(check, "outline", drawn)
     run(totals(session, orders), tmp_path / "ck")
     put_orders(orders, "b", ("c1", "3.00"))
     run(totals(session, orders), tmp_path / "ck")

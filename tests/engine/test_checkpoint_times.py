@@ -12,10 +12,10 @@ import pytest
 
 from engine.test_progress import REPORT
 from floodmark.engine.code.query import read_query
-from floodmark.engine.run.checkpoint_times import CheckpointTimes, dominating
+from floodmark.engine.run.listeners.checkpoint_times import CheckpointTimes, dominating
+from floodmark.engine.run.live_table import PlainView, batch_words
 from floodmark.engine.run.progress import BatchProgress, parse_progress
 from floodmark.engine.run.triggers import milliseconds
-from floodmark.engine.run.view import PlainView, batch_words
 from floodmark.engine.start.async_progress import refusal, with_async_progress
 from floodmark.engine.start.launch import CodeOrigin, prepare
 from floodmark.errors import WrongUse
@@ -74,7 +74,7 @@ def test_a_run_is_warned_once_and_told_what_to_do(
 
 def test_lengths_of_time_as_numbers() -> None:
     assert [milliseconds(text, "--x") for text in ("500ms", "1s", "2min")] == [500, 1000, 120_000]
-    with pytest.raises(WrongUse, match="--x soon: not a length of time"):
+    with pytest.raises(WrongUse, match="--x soon: not a duration"):
         milliseconds("soon", "--x")
 
 
@@ -86,7 +86,7 @@ def test_which_queries_can_have_async_progress(spark: Any) -> None:
     refused = {
         "keeps state": rows.groupBy("value").count().writeStream.format("noop"),
         "sink is foreachBatch": rows.writeStream.foreachBatch(lambda *_: None),
-        "not one of processing time": plain.trigger(availableNow=True),
+        "not a processing time": plain.trigger(availableNow=True),
     }
     for words, writer in refused.items():
         writer = writer.outputMode("update") if words == "keeps state" else writer

@@ -143,7 +143,7 @@ def test_what_is_no_flow_of_the_definitions(spark: Any, place: Path, capsys: Cap
     go_on(spec, checkpoint, [])
     status, _, said = given(capsys, "check", checkpoint, f"{spec}:gone")
     assert status == 2
-    assert "no flow of its definitions is meant: gone" in said
+    assert "cannot choose one of its flows: gone" in said
     assert "They define: all_of_it, totals." in said
     status, _, said = given(capsys, "check", checkpoint, f"{spec}:all_of_it")
     assert status == 2
@@ -158,7 +158,10 @@ def test_what_is_no_flow_of_the_definitions(spark: Any, place: Path, capsys: Cap
     ("statement", "said"),
     [
         ("CREATE STREAMING 1 TABLE x;", "odd.sql: "),
-        ("SELECT 1;\n\nCREATE TABLE x (id INT);", "odd.sql, line 2: a pipeline takes no Project"),
+        (
+            "SELECT 1;\n\nCREATE TABLE x (id INT);",
+            "odd.sql, line 2: a pipeline does not accept Project",
+        ),
         ("CREATE FLOW f AS INSERT INTO x BY NAME SELECT * FROM STREAM gone;", "flow f fails: "),
         ("CREATE FLOW f AS INSERT INTO x BY NAME SELECT 1;", "flow f does not stream"),
         ("SET a;", "odd.sql, line 2: SET needs a name and a value"),

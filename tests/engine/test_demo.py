@@ -36,7 +36,7 @@ def test_it_replaces_its_own_folder_and_no_other(tmp_path: Path) -> None:
     assert not (folder / "old").exists()
     assert "from floodmark import pipeline\n" in (folder / "sales.py").read_text()
     assert [one.name for one in load_application(str(folder / "sales.py")).pipelines] == ["sales"]
-    with pytest.raises(WrongUse, match="no demonstration made it"):
+    with pytest.raises(WrongUse, match="not an earlier demonstration"):
         prepare_folder(tmp_path)
 
 

@@ -22,9 +22,13 @@ from floodmark.checkpoint.dstreams.folder import (
 from floodmark.checkpoint.model import Checkpoint, Kind, Unreadable
 from floodmark.cli.main import run
 from floodmark.dstreams.input_files import InputFiles, input_files
-from floodmark.engine.app.source import read_source
+from floodmark.engine.app.script_text import read_source
 from floodmark.engine.dstreams.application import is_dstream
-from floodmark.engine.dstreams.carrying import (
+from floodmark.engine.dstreams.code_notes import CodeChanged, code_of, noted_code, require_same_code
+from floodmark.engine.dstreams.declaration import dstream
+from floodmark.engine.dstreams.leaving import _chosen, _kafka_start, _require_taken
+from floodmark.engine.dstreams.quiet import require_quiet, require_stopped
+from floodmark.engine.dstreams.takeover import (
     _reshape,
     old_state,
     require_all_saved,
@@ -35,12 +39,8 @@ from floodmark.engine.dstreams.carrying import (
     told_files,
     unread_inputs,
 )
-from floodmark.engine.dstreams.code_notes import CodeChanged, code_of, noted_code, require_same_code
-from floodmark.engine.dstreams.declaration import dstream
-from floodmark.engine.dstreams.leaving import _chosen, _kafka_start, _require_taken
-from floodmark.engine.dstreams.quiet import require_quiet, require_stopped
 from floodmark.errors import CannotRead, InUse, NoAnswer, NotACheckpoint, WouldLose, WrongUse
-from floodmark.state.files.framing import decompress
+from floodmark.state.files.compression import decompress
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 from rules.examples import golden
@@ -66,7 +66,7 @@ def test_the_newest_batch_of_which_every_state_is_whole() -> None:
     torn = (*both[:3], _rdd(1, 2000, missing=1))
     assert state_time("cp", _found(*torn), (0, 1)) == 1000
     apart = _found(_rdd(0, 1000), _rdd(1, 2000))
-    with pytest.raises(CannotRead, match="no batch of which every state") as refused:
+    with pytest.raises(CannotRead, match="no batch for which every state") as refused:
         state_time("cp", apart, (0, 1))
     assert "leave-dstreams --stream N" in refused.value.do
     assert [state_time("cp", apart, (stream,)) for stream in (0, 1)] == [1000, 2000]
@@ -88,10 +88,11 @@ def test_what_is_newer_and_not_taken_is_said() -> None:
         dstreams=found,
     )
     assert set_aside(checkpoint) == (
-        "checkpoint-3000 cannot be read (the file is empty): checkpoint-2000 is taken in its place",
+        "checkpoint-3000 cannot be read (the file is empty), so checkpoint-2000 is used",
     )
     assert set_aside(checkpoint, (0,), 1000)[1:] == (
-        "stream 0: the state after the batch of 2000 is not here as a whole: that of 1000 is taken",
+        "stream 0: the state after the batch of 2000 is not complete here, so the state of 1000 "
+        "is used",
     )
     assert set_aside(replace(checkpoint, unreadable=()), (1,), 2000) == ()
 
@@ -106,7 +107,7 @@ def test_a_state_that_is_not_saved_yet_is_not_begun_empty() -> None:
         require_all_saved("cp", found)
     assert "every 10 s" in refused.value.do
     assert _chosen("cp", found, 0) == 0
-    with pytest.raises(WrongUse, match="which state"):
+    with pytest.raises(WrongUse, match="several streams keep a state"):
         _chosen("cp", found, None)
     with pytest.raises(NoAnswer, match="the state of stream 1 is not saved yet"):
         _chosen("cp", found, 1)
@@ -117,7 +118,7 @@ def test_batches_that_the_input_has_forgotten_are_not_taken_for_read() -> None:
     found = _found(streams=(files, STATE))
     for as_of in (2000, 3000):
         require_remembered("cp", found, files, as_of)
-    with pytest.raises(WouldLose, match="/in has forgotten which files it took after the batch of"):
+    with pytest.raises(WouldLose, match="/in has forgotten which files it read after the batch of"):
         require_remembered("cp", found, files, 1999)
     ranges = {3000: (OffsetRange("t", 0, 5, 8),), 4000: (OffsetRange("t", 0, 8, 9),)}
     kafka = DStream("DirectKafkaInputDStream", offsets=ranges)
@@ -167,9 +168,8 @@ def test_files_from_before_the_stream_are_said() -> None:
     one = input_files(stream, 9000, 9000, [("in/a", 400), ("in/b", 8000), ("in/c", 9500)])
     assert one.passed_over == ("in/a",)
     assert told_files(one) == (
-        "in: files that count as read: 2; files that the state does not hold, and that are read "
-        "now: 1. Of those that count as read, 1 is older than the old application's stream, which "
-        "passed over them (a)."
+        "in: 2 files count as read; the new context reads 1 files that the state does not hold. "
+        "1 of the read files is older than the old application's stream, which ignored them (a)."
     )
 
 
@@ -235,7 +235,7 @@ def test_the_function_changes_and_drops_keys(tmp_path: Path) -> None:
     state = old_state(files, found, 2, 1794737452000, False, str(path))
     assert (state.partitions, state.pairs) == (2, [("flood", [2])])
     path.write_text("def state(key, value):\n    return value\n")
-    with pytest.raises(WrongUse, match="gives int"):
+    with pytest.raises(WrongUse, match="returns int"):
         old_state(files, found, 2, 1794737452000, False, str(path))
 
 
@@ -275,7 +275,7 @@ def test_other_code_is_told_by_what_it_does(tmp_path: Path) -> None:
         require_same_code("cp", found, {"code": codes[0]}, codes[2], "app.py")
     assert changed.value.status == 4
     assert "floodmark run app.py --fresh-with-state" in changed.value.do
-    with pytest.raises(CodeChanged, match="nobody has noted"):
+    with pytest.raises(CodeChanged, match="no note says"):
         require_same_code("cp", found, None, codes[0], "app.py")
 
 
@@ -312,7 +312,7 @@ def test_a_file_of_pipelines_and_dstreams_wants_a_name(tmp_path: Path) -> None:
 def test_leaving_what_is_no_dstreams(tmp_path: Path, capsys: Capture) -> None:
     place = samples.write(tmp_path / "cp", samples.sales(2))
     (tmp_path / "app.py").write_text("")
-    with pytest.raises(NotACheckpoint, match="no DStreams checkpoint"):
+    with pytest.raises(NotACheckpoint, match="is not a DStreams checkpoint"):
         floodmark.leave_dstreams(str(place), str(tmp_path / "new"), app=str(tmp_path / "app.py"))
     words = ["leave-dstreams", str(place), str(tmp_path / "new"), "--app", "app.py"]
     assert run(words) == 3
@@ -342,7 +342,7 @@ def test_a_window_is_no_state_that_goes_on(tmp_path: Path) -> None:
     require_no_window("cp", replace(found, streams=(mapped, STATE)))
     assert _chosen("cp", found, None) == 2
     for stream in (0, 1):
-        with pytest.raises(NoAnswer, match="no state that goes on"):
+        with pytest.raises(NoAnswer, match="no lasting state"):
             _chosen("cp", found, stream)
     with pytest.raises(NoAnswer, match="no stream of this application has saved a state"):
         _chosen("cp", replace(found, streams=(window, mapped)), None)
@@ -361,9 +361,25 @@ def test_files_that_a_function_chooses_are_not_guessed(tmp_path: Path) -> None:
         found = load(open_files(str(place))).dstreams
         assert found is not None
         assert found.streams[0].has_own_filter is chooses
-    with pytest.raises(WouldLose, match="a function of the old application says"):
+    with pytest.raises(WouldLose, match="a function of the old application decides"):
         unread_inputs(None, "cp", found, 0, 9)
     # Only what is behind the state counts: the receiver is behind another stream.
     assert [found.streams[at].kind for at in found.inputs_of(9)].count("FileInputDStream") == 1
     assert "PluggableInputDStream" not in {found.streams[at].kind for at in found.inputs_of(9)}
     assert found.inputs_of(10) == {1, 10}
+
+
+def test_what_a_receiver_took_is_not_left_behind_without_a_word(tmp_path: Path) -> None:
+    """It is in the old application's log alone. A state beside it can be taken all the same."""
+    place = samples.write(tmp_path / "cp", golden("4.2/dstreams-scala"))
+    found = floodmark.inspect(str(place)).dstreams
+    assert found is not None
+    only = replace(
+        found, streams=tuple(one for one in found.streams if one.kind != "FileInputDStream")
+    )
+    with pytest.raises(
+        WouldLose, match=r"what receiver stream \[1\] received since the state"
+    ) as refused:
+        unread_inputs(None, "cp", only, 0)
+    assert "--old-code" in refused.value.do
+    assert "--export state.parquet" in refused.value.do

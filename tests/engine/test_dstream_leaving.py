@@ -11,7 +11,9 @@ import pytest
 
 import floodmark
 import samples
-from floodmark.state.files.framing import decompress
+from floodmark.engine.dstreams import leaving
+from floodmark.errors import NoAnswer
+from floodmark.state.files.compression import decompress
 from rules.examples import golden
 
 WORDS = """
@@ -70,6 +72,15 @@ def _moved(tmp_path: Path, name: str, newest: str) -> Path:
     assert old not in content
     (tmp_path / "in").mkdir()
     return samples.write(tmp_path / "cp", {**tree, newest: content})
+
+
+def test_a_state_without_a_key_is_refused(tmp_path: Path) -> None:
+    """The advice must not lead to a query that reads everything again."""
+    with pytest.raises(NoAnswer) as refused:
+        leaving._write([], str(tmp_path / "rows.parquet"))
+    assert "would read the whole input" in str(refused.value)
+    assert "Run the old application until it has saved a key" in str(refused.value)
+    assert not (tmp_path / "rows.parquet").exists()
 
 
 @pytest.mark.spark

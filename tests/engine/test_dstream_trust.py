@@ -16,7 +16,7 @@ from floodmark.checkpoint.dstreams.folder import DStream
 from floodmark.cli.main import run
 from floodmark.dstreams.plain_pickle import NotPlain
 from floodmark.errors import CannotRead
-from floodmark.state.files.framing import compress, decompress
+from floodmark.state.files.compression import compress, decompress
 from rules.examples import golden
 
 Capture = pytest.CaptureFixture[str]
@@ -53,7 +53,7 @@ def test_a_state_of_kryo_wants_trust(tmp_path: Path, capsys: Capture) -> None:
         floodmark.read_state(str(place), operator=4)
     for verb in ("inspect", "state"):
         assert run([verb, str(place), "--conf", "spark.jars=app.jar"]) == 2
-        assert "of the Spark that --trust asks" in capsys.readouterr().err
+        assert "for the Spark that --trust asks" in capsys.readouterr().err
 
 
 def test_what_cannot_be_read_says_how_to_ask_spark(tmp_path: Path, capsys: Capture) -> None:
@@ -150,7 +150,7 @@ def test_a_checkpoint_of_another_spark(spark: Any, tmp_path: Path, capsys: Captu
     )
     with pytest.raises(CannotRead, match="Spark cannot recover the context") as refused:
         floodmark.run(str(app), old_code=True)
-    assert "another Spark" in refused.value.do
+    assert "Another Spark" in refused.value.do
     assert "--fresh-with-state" in refused.value.do
     assert {path: path.stat().st_mtime_ns for path in place.rglob("checkpoint-*")} == before
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from floodmark.engine.run.failure import Failure, FailureKind, is_outage, python_cause
-from floodmark.engine.run.restarting import GiveUp, RestartPolicy, StartAgain, decide, may_pass
+from floodmark.engine.run.restart_policy import GiveUp, RestartPolicy, StartAgain, decide, may_pass
 from floodmark.errors import (
     CannotRead,
     FileGone,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from floodmark.connectors.kafka.group import HeldOffset
-from floodmark.engine.run.group import GroupListener
+from floodmark.connectors.kafka.consumer_group import HeldOffset
+from floodmark.engine.run.listeners.consumer_group import GroupListener
 from floodmark.engine.run.progress import BatchProgress, SourceProgress
 from floodmark.errors import CannotRead, Refused
 

@@ -8,8 +8,8 @@ import urllib.request
 
 import pytest
 
-from floodmark.engine.run.answering import answering
-from floodmark.engine.run.health import Health
+from floodmark.engine.run.listeners.answering import answering
+from floodmark.engine.run.listeners.health import Health
 from floodmark.errors import WrongUse
 from ports import free_port
 

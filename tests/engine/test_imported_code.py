@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from floodmark.engine.code.python_code import function_digest
+from floodmark.engine.code.digests.python_code import function_digest
 
 Write = Callable[[str, str], None]
 
@@ -37,12 +37,16 @@ def _digest(text: str, by_name: bool = False, **names: Any) -> str:
 
 _INSIDE = "def size(n):\n    import units_beside\n    return units_beside.scaled(n)\n"
 _FROM = "def size(n):\n    from units_beside import scaled\n    return scaled(n)\n"
+_BY_TEXT = (
+    "def size(n):\n    from importlib import import_module\n"
+    "    return import_module('units_beside').scaled(n)\n"
+)
 _DOTTED = "def size(n):\n    import kit.units as units\n    return units.scaled(n)\n"
 _NAMED = "def size(n):\n    from kit import units\n    return units.scaled(n)\n"
 _SCALED = "def scaled(n):\n    return n * 2\n"
 
 
-@pytest.mark.parametrize("text", [_INSIDE, _FROM])
+@pytest.mark.parametrize("text", [_INSIDE, _FROM, _BY_TEXT])
 def test_a_module_that_a_function_imports_is_part_of_it(write: Write, text: str) -> None:
     write("units_beside.py", _SCALED)
     first = _digest(text)

@@ -17,7 +17,7 @@ from floodmark.engine.code.query import read_query
 from floodmark.engine.spark.hadoop import HadoopFiles, checkpoint_files, qualified
 from floodmark.engine.spark.jvm import lost_connection
 from floodmark.engine.start import lease
-from floodmark.engine.start.launch import start
+from floodmark.engine.start.launch import CodeOrigin, begin, prepare, start
 from floodmark.engine.start.lease import PATH as LEASE
 from floodmark.engine.start.saved import read_saved
 from floodmark.errors import CannotRead, FileGone, OverLimit, Refused, WrongUse
@@ -25,6 +25,8 @@ from floodmark.rules.registry import names_to_allow
 from floodmark.storage.files import open_files
 
 pytestmark = pytest.mark.spark
+
+NOTHING: frozenset[str] = frozenset()
 
 
 def totals(session: Any, orders: Path, **trigger: Any) -> Any:
@@ -148,7 +150,7 @@ def test_a_pinned_setting_that_the_session_contradicts_is_refused(
     with pytest.raises(Refused) as error:
         start(totals(session, orders), checkpoint)
     assert error.value.what == (
-        "spark.sql.shuffle.partitions is 3 in the session and 2 in the checkpoint"
+        "spark.sql.shuffle.partitions is 3 in the session, but 2 in the checkpoint"
     )
     assert "floodmark repartition" in error.value.do
     session.conf.set("spark.sql.shuffle.partitions", "2")
@@ -302,3 +304,16 @@ def test_where_two_creates_may_both_succeed_the_one_that_stays_counts(
     files.delete(["lease"])
     monkeypatch.setattr(others, lambda seconds: None)
     assert files.create("lease", b"mine")
+
+
+def test_storage_that_refuses_a_start_is_no_wrong_use(
+    session: Any, orders: Path, tmp_path: Path
+) -> None:
+    prepared = prepare(totals(session, orders), str(tmp_path / "ck"), CodeOrigin("sales"), NOTHING)
+
+    def refused(_writer: Any) -> Any:
+        return session._jvm.java.io.File(f"{tmp_path}/none/x").createNewFile()
+
+    with pytest.raises(CannotRead, match="ck: the storage answered with IOException"):
+        begin(prepared, starts=refused)
+    assert not (tmp_path / "ck").exists()

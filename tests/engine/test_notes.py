@@ -11,7 +11,7 @@ from floodmark.engine.start.notes import (
     write_note,
 )
 from floodmark.storage.files import open_files
-from floodmark.storage.start_notes import acting_note, latest_note, note_numbers
+from floodmark.storage.last_start import acting_note, latest_note, note_numbers
 
 
 def note(**changes: Any) -> StartNote:

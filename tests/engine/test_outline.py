@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions
 from streams import put_orders, read_orders
 
-from floodmark.checkpoint.plan.tree import words
+from floodmark.checkpoint.plan.words import words
 from floodmark.engine.code.outline import outline
 from floodmark.engine.pipelines.building import built
 from floodmark.errors import CannotOutline, WrongUse

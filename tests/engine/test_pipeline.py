@@ -9,13 +9,13 @@ from typing import Any, Optional
 import pytest
 
 from floodmark.api.arguments import parse_settings
-from floodmark.engine.pipelines.parameters import refuse_unknown
-from floodmark.engine.pipelines.pipeline import (
+from floodmark.engine.pipelines.decorator import (
     Pipeline,
     connectors_named,
     connectors_reached,
     pipeline,
 )
+from floodmark.engine.pipelines.parameters import refuse_unknown
 from floodmark.errors import WrongUse
 
 
@@ -141,7 +141,7 @@ def test_settings_of_spark_are_texts_as_spark_writes_them() -> None:
 def test_declaring_a_pipeline_does_not_load_pyspark() -> None:
     code = (
         "import sys\n"
-        "from floodmark.engine.pipelines.pipeline import pipeline\n"
+        "from floodmark.engine.pipelines.decorator import pipeline\n"
         "from floodmark.engine.pipelines.application import load_application\n"
         "@pipeline(checkpoint='x')\n"
         "def sales(spark, start): ...\n"

@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import functions as f
 from streams import JsonStreams
 
-from floodmark.checkpoint.plan.tree import PlanTree, tree_from_json, tree_to_json
+from floodmark.checkpoint.plan.tree import PlanTree
+from floodmark.checkpoint.plan.tree_json import tree_from_json, tree_to_json
 from floodmark.engine.code.plan import read_tree
 from floodmark.rules.restarts.differences import DifferenceKind, differences, untold
 
@@ -39,6 +40,13 @@ class Streams(JsonStreams):
         self.spark.dataSource.register(_source(step))
         return self.spark.read.format("of_mine").options(**options).load()
 
+    def stream_of_mine(self, step: int) -> Any:
+        self.spark.dataSource.register(_source(step))
+        return self.spark.readStream.format("of_mine").load()
+
+    def copied(self) -> Any:
+        return self().withColumn("t", f.col("at")).withWatermark("at", "1 hour")
+
     def delta(self, **options: Any) -> Any:
         path = str(self.folder / "delta")
         if not (self.folder / "delta").exists():
@@ -57,11 +65,21 @@ class Streams(JsonStreams):
 
 
 def _source(step: int) -> type:
-    from pyspark.sql.datasource import DataSource, DataSourceReader
+    from pyspark.sql.datasource import DataSource, DataSourceReader, SimpleDataSourceStreamReader
 
     class Reader(DataSourceReader):
         def read(self, partition: Any) -> Any:
             yield ("a", step)
+
+    class StreamReader(SimpleDataSourceStreamReader):
+        def initialOffset(self) -> Any:  # noqa: N802
+            return {"n": 0}
+
+        def read(self, start: Any) -> Any:
+            return iter([("a", step)]), start
+
+        def readBetweenOffsets(self, start: Any, end: Any) -> Any:  # noqa: N802
+            return iter([("a", step)])
 
     class Source(DataSource):
         @classmethod
@@ -73,6 +91,9 @@ def _source(step: int) -> type:
 
         def reader(self, schema: Any) -> Any:
             return Reader()
+
+        def simpleStreamReader(self, schema: Any) -> Any:  # noqa: N802
+            return StreamReader()
 
     return Source
 
@@ -105,6 +126,19 @@ def _broadcast(value: int) -> Query:
 
     return build
 
+
+OF_EVENT_TIME: dict[str, Callable[[Any, str], Any]] = {
+    "windows": lambda rows, time: rows.groupBy(f.window(time, "10 minutes")).count(),
+    "sliding windows": lambda rows, time: (
+        rows.groupBy(f.window(time, "9 minutes", "3 minutes")).count().select("count")
+    ),
+    "sessions": lambda rows, time: rows.groupBy(f.session_window(time, "5 minutes")).count(),
+    "a key": lambda rows, time: rows.groupBy(time).count(),
+    "a deduplication": lambda rows, time: rows.dropDuplicates(["k", time]),
+    "a join": lambda rows, time: rows.join(
+        rows.selectExpr("k AS k2", "at AS at2"), f.expr(f"k = k2 AND {time} > at2")
+    ),
+}
 
 # name: old, new, and the kind of the difference that reaches a state
 CHANGED: dict[str, tuple[Query, Query, DifferenceKind]] = {
@@ -159,6 +193,19 @@ CHANGED: dict[str, tuple[Query, Query, DifferenceKind]] = {
         lambda s: s().groupBy("k").count().where("k = 'a'"),
         DifferenceKind.FILTER,
     ),
+    "the code of a streaming source in Python": (
+        lambda s: s.stream_of_mine(1).groupBy("k2").count(),
+        lambda s: s.stream_of_mine(2).groupBy("k2").count(),
+        DifferenceKind.ROWS,
+    ),
+    **{
+        f"a copy of the watermark's column in {name}": (
+            lambda s, of=of: of(s.copied(), "at"),
+            lambda s, of=of: of(s.copied(), "t"),
+            DifferenceKind.ROWS,
+        )
+        for name, of in OF_EVENT_TIME.items()
+    },
     "a watermark above a dedup": (
         lambda s: s().withWatermark("at", "1 hour").dropDuplicates(["k", "at"]),
         lambda s: s().dropDuplicates(["k", "at"]).withWatermark("at", "1 hour"),
@@ -174,6 +221,13 @@ def test_a_change_is_seen(streams: Streams, name: str) -> None:
     assert differences(before, tree(old(streams))) == ()
     found = differences(tree_from_json(tree_to_json(before)) or before, tree(new(streams)))
     assert kind in [one.kind for one in found if one.feeds is not None]
+
+
+@pytest.mark.parametrize("name", OF_EVENT_TIME)
+def test_a_copy_that_carries_the_watermark_is_the_same(streams: Streams, name: str) -> None:
+    query = OF_EVENT_TIME[name]
+    marked = streams().withWatermark("at", "1 hour").withColumn("t", f.col("at"))
+    assert differences(tree(query(marked, "at")), tree(query(marked, "t"))) == ()
 
 
 def test_a_filter_on_results_reaches_no_state(streams: Streams) -> None:

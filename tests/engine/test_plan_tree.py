@@ -21,10 +21,11 @@ import pytest
 from pyspark.sql import functions as f
 from streams import JsonStreams
 
-from floodmark.checkpoint.plan.tree import PlanTree, tree_from_json, tree_to_json
+from floodmark.checkpoint.plan.tree import PlanTree
+from floodmark.checkpoint.plan.tree_json import tree_from_json, tree_to_json
 from floodmark.checkpoint.start_note import packed_tree, unpacked_tree
+from floodmark.engine.code.digests.python_code import function_digest
 from floodmark.engine.code.plan import read_tree
-from floodmark.engine.code.python_code import function_digest
 from floodmark.rules.restarts.differences import DifferenceKind, differences
 
 pytestmark = pytest.mark.spark
@@ -653,6 +654,30 @@ def test_a_digest_is_of_what_a_function_does(text: str) -> None:
 )
 def test_a_digest_differs_where_a_function_does_another_thing(text: str) -> None:
     assert function_digest(_function(text)) != function_digest(_function(_PLAIN))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def low(n):\n    return low.few[n]\nlow.few = {value}\n",
+        "import types\nFEW = types.MappingProxyType({value})\ndef low(n):\n    return FEW[n]\n",
+        "import functools\n@functools.lru_cache\ndef low(n):\n    return ({value})[n]\n",
+        "import functools\n@functools.cache\ndef low(n):\n    return ({value})[n]\n",
+        "import functools\ndef get(few, n):\n    return few[n]\n"
+        "low = functools.partial(get, {value})\n",
+        "class Kept:\n    @property\n    def few(self):\n        return {value}\n"
+        "def low(n):\n    return Kept().few[n]\n",
+        "import enum\nclass Kind(enum.Enum):\n    A = {value}\ndef low(n):\n    return Kind.A\n",
+    ],
+)
+def test_values_and_functions_behind_wrappers_are_in_a_digest(text: str) -> None:
+    size = "def size(n):\n    return low(n)\n"
+    one, same, other = (
+        function_digest(_function(text.replace("{value}", value) + size))
+        for value in ("{1: 2}", "{1: 2}", "{1: 3}")
+    )
+    assert one == same
+    assert one != other
 
 
 def test_a_value_that_a_function_uses_is_part_of_it() -> None:

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from floodmark.engine.run.live_table import batch_words
 from floodmark.engine.run.progress import (
     BatchProgress,
     ProgressFile,
     ProgressReader,
     parse_progress,
 )
-from floodmark.engine.run.view import batch_words
 
 REPORT: dict[str, Any] = {
     "id": "q",

@@ -122,7 +122,7 @@ def test_a_query_of_a_remote_session(connect: ConnectServer, tmp_path: Path) -> 
     assert told["first"] == oracle(*range(1, 7))
     assert told["second"] == oracle(*range(1, 9))
     assert told["changed"][0] == "Refused"
-    assert "nobody can tell" in told["changed"][1]
+    assert "floodmark cannot know" in told["changed"][1]
     assert "unjudged-remote-plan" in told["changed"][1]
     assert told["known"] is None, "what was allowed once is the known plan"
     assert told["in_use"][0] in ("InUse", "Refused")

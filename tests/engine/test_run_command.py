@@ -12,7 +12,7 @@ from streams import put_orders
 
 APP = """
 import time
-from floodmark.engine.pipelines.pipeline import pipeline
+from floodmark.engine.pipelines.decorator import pipeline
 
 SCHEMA = "customerId STRING, amountPaid DECIMAL(12, 2)"
 
@@ -82,10 +82,10 @@ def test_killed_in_a_batch_it_runs_the_batch_again_and_a_signal_lets_it_finish(
         (["none.py"], 2, "none.py: no such application file"),
         (["bad.py"], 2, "bad.py fails before it starts a query: ZeroDivisionError: division"),
         (["empty.py"], 2, "has ended without starting a streaming query"),
-        (["app.py:other"], 2, "no pipeline 'other' in it"),
+        (["app.py:other"], 2, "has no pipeline 'other'"),
         (["app.py", "--set", "slo=1"], 2, "no pipeline has a parameter 'slo'"),
-        (["app.py", "--set", "slow"], 2, "no NAME=VALUE"),
-        (["app.py", "--trigger", "soon"], 2, "not a length of time"),
+        (["app.py", "--set", "slow"], 2, "not NAME=VALUE"),
+        (["app.py", "--trigger", "soon"], 2, "not a duration"),
         (["app.py", "--once", "--available-now"], 2, "exclude each other"),
         (["app.py", "--start", "none.json"], 2, "cannot read the start file"),
         (["app.py", "--start", "bad.py"], 3, "not a start file"),

@@ -186,7 +186,7 @@ def test_a_group_with_members_keeps_the_run_from_starting(
 def test_wrong_use(tmp_path: Path) -> None:
     application = tmp_path / "app.py"
     application.write_text(PIPELINE)
-    with pytest.raises(WrongUse, match="not a group's name"):
+    with pytest.raises(WrongUse, match="not a valid name of a group"):
         floodmark.run(str(application), commit_to_group="")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

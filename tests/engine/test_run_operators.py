@@ -143,8 +143,9 @@ def test_a_batch_that_fails_for_good_is_told_with_the_command_that_names_the_rec
     assert found.returncode == 1, found.stderr
     assert "failed 3 times in the same way: batch 0" in found.stderr
     assert 'source 0 (file): its start → {"logOffset":0}' in found.stderr
-    (hint,) = [line for line in found.stderr.splitlines() if "Which record it fails at: " in line]
-    command = shlex.split(hint.partition("at: ")[2])
+    words = "This command finds the record at which it fails: "
+    (hint,) = [line for line in found.stderr.splitlines() if words in line]
+    command = shlex.split(hint.partition(words)[2])
     assert (command[0], command[-1]) == ("floodmark", "--bisect")
 
     named = floodmark(*command[1:], cwd=tmp_path)
@@ -271,6 +272,6 @@ def test_the_options_reach_a_session_that_the_application_builds(place: Path) ->
     (place / "app.py").write_text(OWN_SESSION.format(more='.master("local[3]")') + code)
     refused = floodmark(*NOW, cwd=place)
     assert refused.returncode == 2
-    assert "--master says local[1], and the application's own session has local[3]" in (
+    assert "--master says local[1], but the application's own session has local[3]" in (
         refused.stderr
     )

@@ -10,7 +10,10 @@ import pytest
 from streams import Recorded, application, declare, put_orders, read_orders
 
 from floodmark.engine.pipelines.application import Application
-from floodmark.engine.run.runtime import RestartPolicy, RunOptions, RunReport, run_application
+from floodmark.engine.run.options import RunOptions
+from floodmark.engine.run.restart_policy import RestartPolicy
+from floodmark.engine.run.runtime import run_application
+from floodmark.engine.run.stream import RunReport
 from floodmark.engine.run.triggers import Trigger
 from floodmark.errors import Refused, StoppedMidway, WrongUse
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from streams import put_orders
 
-from floodmark.checkpoint.plan.tree import tree_to_json
+from floodmark.checkpoint.plan.tree_json import tree_to_json
 from floodmark.checkpoint.start_note import last_start
 from floodmark.cli.main import run
 from planted import KINDS
@@ -28,7 +28,7 @@ CANARIES = (*(one.canary for one in KINDS), SET, CONF, ENVIRONMENT, STORAGE, PLA
 
 APP = """
 import json
-from floodmark.engine.pipelines.pipeline import pipeline
+from floodmark.engine.pipelines.decorator import pipeline
 
 OPTIONS = json.loads({options!r})
 SAID = {said!r}

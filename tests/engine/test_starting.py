@@ -34,7 +34,7 @@ def test_kafka_begins_at_the_offsets_handed_over() -> None:
 
 def test_topics_of_one_stream_are_handed_over_together_or_not_at_all() -> None:
     start = start_of({"kind": "kafka", "offsets": {"orders": {"0": 416}}})
-    with pytest.raises(WrongUse, match="none for returns"):
+    with pytest.raises(WrongUse, match="not for returns"):
         start.kafka("orders", "returns")
 
 

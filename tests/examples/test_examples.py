@@ -11,7 +11,9 @@ import pytest
 
 from floodmark.engine.pipelines.application import load_application
 from floodmark.engine.pipelines.start_positions import Start, parse_start
-from floodmark.engine.run.runtime import RunOptions, RunReport, run_application
+from floodmark.engine.run.options import RunOptions
+from floodmark.engine.run.runtime import run_application
+from floodmark.engine.run.stream import RunReport
 from floodmark.engine.run.triggers import Trigger
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from fuzz_places import (
 
 from floodmark.changes.plan import digest_of
 from floodmark.errors import FloodmarkError
-from floodmark.state.files import framing
+from floodmark.state.files import compression
 from forged_tables import forged
 
 _STATE = (".delta", ".snapshot", ".changelog")
@@ -106,11 +106,11 @@ def _is_ours(path: str) -> bool:
 def _content(rng: Random, path: str, data: bytes, tree: Tree, place: str) -> tuple[str, bytes]:
     if path.endswith(_STATE) and rng.random() < 0.5:
         try:
-            inner = framing.decompress(data)
+            inner = compression.decompress(data)
         except FloodmarkError:
             inner = b""
         name, changed = _bytes(rng, inner)
-        return f"inside, {name}", framing.compress(changed, rng.choice(framing.CODECS))
+        return f"inside, {name}", compression.compress(changed, rng.choice(compression.CODECS))
     if path.endswith(".sst") and rng.random() < 0.5:
         return "forged", forged(data, rng)
     if path.endswith(".zip") and rng.random() < 0.7:

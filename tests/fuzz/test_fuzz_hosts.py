@@ -14,7 +14,7 @@ from fuzz_commands import EVERY
 from fuzz_places import GOLDEN, start_note
 
 from floodmark.cli.main import run
-from floodmark.storage.noted_places import opener
+from floodmark.storage.untrusted_places import opener
 
 Capture = pytest.CaptureFixture[str]
 

@@ -16,7 +16,8 @@ import pytest
 from fuzz_mutations import changed
 
 from floodmark.checkpoint.outline import OperatorOutline
-from floodmark.checkpoint.plan.tree import COLUMN, Expression, Input, PlanTree, tree_to_json
+from floodmark.checkpoint.plan.tree import COLUMN, Expression, Input, PlanTree
+from floodmark.checkpoint.plan.tree_json import tree_to_json
 from floodmark.checkpoint.start_note import KIND, LastStart, last_start, packed_tree
 from floodmark.cli.check import text
 from floodmark.rules.registry import rules_of

@@ -58,7 +58,7 @@ def test_lag_is_what_the_broker_has_beyond_the_last_commit(
     # Nothing of what is unread is older than this test.
     assert 3_600_000 - longest_ms <= source.retention_left_ms < 3_600_000
     assert source.parts[1].retention_left_ms == 3_600_000
-    assert any("Bytes are those of keys" in note for note in source.notes)
+    assert any("Bytes count keys" in note for note in source.notes)
     assert any("1 partition that the stream has not read" in note for note in source.notes)
 
 
@@ -72,7 +72,7 @@ def test_bytes_are_estimated_by_the_first_records_that_are_not_read(
     assert source.behind.records == 150
     assert (source.behind.bytes, source.behind.bytes_estimated) == (15_000, True)
     assert [part.bytes for part in source.parts] == [15_000, 0]
-    assert "estimated by the first 20 records" in source.notes[0]
+    assert "estimated from the first 20 records" in source.notes[0]
     assert run(["lag", place, "--kafka", kafka.bootstrap]) == 0
     assert "behind: 150 records, about 15 kB, the oldest" in capsys.readouterr().out
 
@@ -82,7 +82,7 @@ def test_large_records_are_not_fetched_for_their_size(kafka: KafkaServer, tmp_pa
     kafka.produce(topic, [b"x" * 200_000] * 10)
     source = asked(stream(tmp_path, {topic: {0: 0}}), kafka)
     assert source.behind.bytes == 2_000_000
-    assert "estimated by the first record" in source.notes[0]
+    assert "estimated from the first record" in source.notes[0]
 
 
 def test_an_open_transaction_counts_as_the_stream_reads_it(
@@ -98,8 +98,8 @@ def test_an_open_transaction_counts_as_the_stream_reads_it(
     with kafka.open_transaction(topic, [b"c", b"d"]):
         source = asked(place, kafka)
         assert (source.behind.records, source.parts[0].end) == (3, 4)
-        opened = f"Transactions are open in {topic} partition 0 from offset 2: lag is counted to "
-        assert any(f"{opened}the ends of the partitions" in note for note in source.notes)
+        opened = f"Transactions are open in {topic} partition 0 from offset 2. Lag is counted "
+        assert any(f"{opened}to the ends of the partitions" in note for note in source.notes)
         assert asked(beyond, kafka).behind.records == 0
 
         note = {"sources": [{"options": {"kafka.isolation.level": "read_committed"}}]}
@@ -107,7 +107,7 @@ def test_an_open_transaction_counts_as_the_stream_reads_it(
             samples.write(Path(folder), {"_floodmark/starts/0.json": json.dumps(note).encode()})
         source = asked(place, kafka)
         assert (source.behind.records, source.parts[0].end) == (1, 2)
-        assert any(f"{opened}there, because the stream reads" in note for note in source.notes)
+        assert any(f"{opened}up to them, because the stream reads" in note for note in source.notes)
         source = asked(beyond, kafka)  # it read all records once: nothing of it is lost
         assert (source.behind.records, source.lost) == (0, 0)
         assert not any("made anew" in note or "recreated" in note for note in source.notes)
@@ -130,7 +130,7 @@ def test_records_that_are_gone_a_topic_that_is_gone_and_one_made_anew(
     assert by_part["never-made/0"].end is None
     assert source.behind.records is None  # a part is not known, so the sum is not
     words = " ".join(source.notes)
-    assert "Topic never-made is not there" in words
+    assert "Topic never-made does not exist" in words
     assert "partition 1 ends at 10 (with open transactions), before offset 99" in words
 
 
@@ -168,12 +168,12 @@ def test_the_command_says_it_in_words_and_as_the_contract_has_it(
     assert run(["lag", place, "--kafka", kafka.bootstrap]) == 0
     shown = capsys.readouterr().out
     assert "behind: 8 records, 10 bytes, the oldest" in shown
-    assert "retention leaves it at least 6 days 23 h" in shown
+    assert "retention keeps them for at least 6 days 23 h" in shown
     read = stream(tmp_path / "read", {topic: {0: 12}})
     assert run(["lag", read, "--kafka", kafka.bootstrap]) == 0
     shown = capsys.readouterr().out
     assert "not behind: everything is read" in shown
-    assert "what comes now stays for at least 7 days" in shown
+    assert "new records stay for at least 7 days" in shown
     assert run(["lag", place, "--kafka", kafka.bootstrap, "--json"]) == 0
     [source] = json.loads(capsys.readouterr().out)["sources"]
     assert (source["id"], source["kind"]) == ("0", "kafka")
@@ -190,7 +190,7 @@ def test_a_client_setting_that_kafka_does_not_know_is_said(
     config.write_text("# how we log in\nssl.truststore.location=/x.jks\n")
     given = ["lag", place, "--kafka", kafka.bootstrap, "--kafka-config", str(config)]
     assert run(given) == 3
-    assert "does not take it" in capsys.readouterr().out
+    assert "refuses the settings" in capsys.readouterr().out
     config.write_text("no equals sign\n")
     assert run(given) == 2
     assert "line 1: not KEY=VALUE" in capsys.readouterr().err

@@ -43,7 +43,7 @@ def test_what_is_out_of_reach_is_counted() -> None:
         {"orders": {0: Bounds(8, 20), 1: Bounds(0, 3), 3: Bounds(0, 9), 4: Bounds(0, 1)}},
     )
     assert len(found.lost) == 3
-    assert "3 records from offset 5 on are out of reach" in found.lost[0]
+    assert "3 records from offset 5 on are gone" in found.lost[0]
     assert "ends at 3 (with open transactions), before offset 9" in found.lost[1]
     assert "partition 2 is gone" in found.lost[2]
     assert "new partitions (4)" in found.notes[0]
@@ -195,7 +195,7 @@ def test_a_topic_that_the_other_cluster_has_not(kafka: KafkaServer, tmp_path: Pa
         )
     with pytest.raises(WouldLose, match="out of reach") as refused:
         api.upgrade(str(tmp_path / "cp"), str(tmp_path / "new"), kafka=kafka.bootstrap)
-    assert "topic nowhere is not there" in refused.value.why
+    assert "topic nowhere does not exist" in refused.value.why
 
 
 def test_a_cluster_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

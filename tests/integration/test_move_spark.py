@@ -307,7 +307,7 @@ def test_the_old_checkpoint_is_no_way_back_once_the_new_one_has_run(stream: Stre
     stream.feed(1)
     whole = stream.spark.readStream.schema(SCHEMA).json(str(stream.input))
 
-    with pytest.raises(Refused, match=r"has batch 3, and the newest planned is 1") as refused:
+    with pytest.raises(Refused, match=r"has batch 3, but the newest planned is 1") as refused:
         floodmark.start(
             whole.writeStream.format("delta").option("path", str(stream.out)),
             checkpoint=str(stream.cp),
@@ -414,5 +414,5 @@ def test_the_new_codes_parameters_are_given(stream: Stream) -> None:
         str(stream.cp), str(stream.folder / "new"), app=str(path), settings={"region": "north"}
     )
     assert any("as the checkpoint does" in note for note in change.plan.notes)
-    with pytest.raises(WrongUse, match="no application whose parameter it is"):
+    with pytest.raises(WrongUse, match="no application with this parameter"):
         api.upgrade(str(stream.cp), str(stream.folder / "new"), settings={"region": "north"})

@@ -1,4 +1,4 @@
-"""Moves on a real S3 server: no rename, no folders, and copies made by the store."""
+"""Moves on object stores: no rename, no folders, and copies made by the store."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import load
 
 if TYPE_CHECKING:
+    from services.emulators import Emulator
     from services.s3 import S3Server
 
 pytestmark = pytest.mark.services
@@ -29,8 +30,24 @@ pytestmark = pytest.mark.services
 
 @pytest.fixture
 def go(s3: S3Server) -> Carrying:
+    return going(s3)
+
+
+def going(store: S3Server | Emulator) -> Carrying:
     clock = Clock(pause=lambda seconds: None)
-    return Carrying(execute=True, storage=s3.storage_options, clock=clock)
+    return Carrying(execute=True, storage=store.storage_options, clock=clock)
+
+
+@pytest.fixture(
+    params=[
+        "s3",
+        pytest.param("azurite", marks=pytest.mark.soak),
+        pytest.param("gcs", marks=pytest.mark.soak),
+    ]
+)
+def store(request: pytest.FixtureRequest) -> S3Server | Emulator:
+    found: S3Server | Emulator = request.getfixturevalue(request.param)
+    return found
 
 
 def tree_of(files: Files) -> samples.Tree:
@@ -39,20 +56,40 @@ def tree_of(files: Files) -> samples.Tree:
     return {path: data for path, data in read.items() if isinstance(data, bytes)}
 
 
-def test_upgrade_rewind_undo_and_backup(s3: S3Server, go: Carrying) -> None:
-    place = s3.place("moves")
+def test_upgrade_rewind_undo_and_backup(store: S3Server | Emulator) -> None:
+    place, options, go = store.place("moves"), store.storage_options, going(store)
     tree = samples.sales(batches=3)
-    cp = samples.put(open_files(f"{place}/cp", s3.storage_options), tree)
+    cp = samples.put(open_files(f"{place}/cp", options), tree)
     api.upgrade(f"{place}/cp", f"{place}/new", carrying=go)
-    found = api.inspect(f"{place}/new", s3.storage_options)
+    found = api.inspect(f"{place}/new", options)
     assert (found.committed_batch, found.in_flight_batch) == (1, 2)
+    api.copy(f"{place}/cp", f"{place}/copy", carrying=go)
+    assert tree_of(open_files(f"{place}/copy", options)) == tree
     api.rewind(f"{place}/cp", to_batch=0, carrying=go)
-    assert api.inspect(f"{place}/cp", s3.storage_options).latest_batch == 0
+    assert api.inspect(f"{place}/cp", options).latest_batch == 0
     api.undo(f"{place}/cp", carrying=go)
     assert tree_of(cp) == tree
     api.backup(f"{place}/cp", f"{place}/repo", carrying=go)
     api.restore(f"{place}/repo", f"{place}/again", carrying=go)
-    assert tree_of(open_files(f"{place}/again", s3.storage_options)) == tree
+    assert tree_of(open_files(f"{place}/again", options)) == tree
+
+
+def test_state_is_read_and_rewritten(store: S3Server | Emulator) -> None:
+    place, options, go = store.place("state"), store.storage_options, going(store)
+    api.copy(str(SALES), f"{place}/cp", carrying=go)
+    assert api.doctor(f"{place}/cp", storage=options) == ()
+    api.repartition(f"{place}/cp", f"{place}/spread", partitions=3, carrying=go)
+    api.convert(f"{place}/spread", f"{place}/rocksdb", provider="rocksdb", carrying=go)
+    wanted = rows_of(str(SALES), {})
+    assert wanted
+    for name in ("cp", "spread", "rocksdb"):
+        assert rows_of(f"{place}/{name}", options) == wanted
+
+
+def rows_of(location: str, options: dict[str, Any]) -> list[str]:
+    """Keys and values; which partition they are in is not compared."""
+    rows = api.state(location, storage=options).to_arrow().to_pylist()
+    return sorted(str((row["key"], row["value"])) for row in rows)
 
 
 def test_the_store_copies_and_nothing_is_read(s3: S3Server, go: Carrying) -> None:
@@ -101,7 +138,9 @@ def test_schema_paths_keep_the_name_that_spark_has_for_the_store(
 
 
 FORMAT_2: dict[str, Any] = {"provider": "rocksdb", "state_format": 2}
-TRANSFORM = Path(__file__).parents[1] / "golden" / "4.2" / "transform-with-state" / "checkpoint"
+GOLDEN = Path(__file__).parents[1] / "golden" / "4.2"
+SALES = GOLDEN / "sales-hdfs" / "checkpoint"
+TRANSFORM = GOLDEN / "transform-with-state" / "checkpoint"
 
 
 def _of_spark(root: str) -> samples.Tree:

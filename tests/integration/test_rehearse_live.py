@@ -15,11 +15,12 @@ from compatibility.laboratory import digest
 from floodmark import api
 from floodmark.changes.apply import Carrying
 from floodmark.cli.main import run as floodmark
-from floodmark.engine.code import checking
+from floodmark.engine.code import check
 from floodmark.engine.code.rehearse import rehearse as rehearse_on_a_fork
 from floodmark.engine.pipelines.application import load_application
 from floodmark.engine.pipelines.start_positions import read_start
-from floodmark.engine.run.runtime import RunOptions, run_application
+from floodmark.engine.run.options import RunOptions
+from floodmark.engine.run.runtime import run_application
 from floodmark.rules.restarts.reason import Judgement
 from floodmark.rules.restarts.rehearsal import Rehearsal
 
@@ -98,7 +99,7 @@ def rehearsals(monkeypatch: pytest.MonkeyPatch) -> list[Rehearsal]:
         found.append(rehearse_on_a_fork(*arguments))
         return found[-1]
 
-    monkeypatch.setattr(checking, "rehearse", rehearse)
+    monkeypatch.setattr(check, "rehearse", rehearse)
     return found
 
 

@@ -213,10 +213,13 @@ def test_a_checkpoint_that_was_copied_by_hand(spark: SparkSession, tmp_path: Pat
         feed("left", "0.json", 1, 2, 3)
         feed("right", "0.json", 1)
         run(tmp_path / "first")
-        (tmp_path / "first").rename(tmp_path / "moved")
-        assert rules(tmp_path / "moved") == {"moved-checkpoint"}
-        api.repair(str(tmp_path / "moved"), carrying=GO)
-        assert rules(tmp_path / "moved") == set()
+        moved = tmp_path / "möved %20 #2"
+        (tmp_path / "first").rename(moved)
+        assert rules(moved) == {"moved-checkpoint"}
+        api.repair(str(moved), carrying=GO)
+        assert rules(moved) == set()
         feed("right", "1.json", 2, 3)
-        run(tmp_path / "moved")
+        run(moved)
+        # A schema that Spark does not find is written anew, and compared with nothing.
+        assert len(list(moved.glob("state/0/_stateSchema/default/0_*"))) == 1
     assert sorted(found) == [(n, f"left{n}", f"right{n}") for n in (1, 2, 3)]

@@ -59,7 +59,7 @@ def run(
     ("strict", "partitions", "keys", "by", "refused"),
     [
         ("false", "1", ["a", "b"], "a", "one partition"),
-        ("false", "2", ["a", "b"], "a", "do not lie where Spark's hash puts them"),
+        ("false", "2", ["a", "b"], "a", "are not in the partition that Spark's hash gives"),
         ("false", "2", ["a", "b"], None, None),
         ("false", "1", ["a"], "a", None),
         ("true", "1", ["a", "b"], "a", None),

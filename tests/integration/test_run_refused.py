@@ -69,9 +69,10 @@ def stream(s3: S3Server, folder: Path, conf: dict[str, str] | None = None) -> tu
     ("changed", "word"),
     [
         ({"access.key": None, "secret.key": None}, "redentials"),
-        ({"secret.key": "guessed"}, "403"),
+        ({"secret.key": "guessed"}, "the secret does not fit the access key"),
+        ({"access.key": "stranger"}, "does not know the access key"),
     ],
-    ids=["none", "wrong"],
+    ids=["none", "wrong secret", "wrong key"],
 )
 def test_credentials(
     changed: dict[str, str | None],

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 from s3_stream import TOTAL, Commands, feed, oracle, written
 
-from services.fault_proxy import Choice, Fault, FaultProxy
+from faults import Choice, Fault
+from services.fault_proxy import FaultProxy
 
 if TYPE_CHECKING:
     from services.s3 import S3Server
@@ -33,8 +34,8 @@ IMPATIENT = {
     "spark.hadoop.fs.s3a.retry.throttle.limit": "2",
     "spark.hadoop.fs.s3a.retry.throttle.interval": "50ms",
 }
-FAILED = (1, 3)
-"""The exit statuses of a query that failed, and of storage that cannot be read."""
+FAILED = (3, 5)
+"""The exit statuses of storage that cannot be read, and of a query that stopped midway."""
 
 
 def drawn(seed: str, share: float) -> Choice:

@@ -2,17 +2,20 @@
 
 Real requests go through a proxy to a real S3 server. A fault strikes one request, or all from one
 request on. Afterwards the verb is repeated without faults, and what it leaves is what it would have
-left undisturbed; the old checkpoint is what it was.
+left undisturbed; the old checkpoint is what it was. `make soak` strikes every request, which takes
+hours; FLOODMARK_S3_STRIKES is how many for each fault, drawn by a seed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
 from itertools import count
 
 import pytest
 
+from faults import Fault
 from floodmark.engine.start import lease
 from floodmark.errors import FloodmarkError
 from floodmark.storage.files import open_files
@@ -28,11 +31,12 @@ from integration.striking import (
     outcome,
     reads_right,
 )
-from services.fault_proxy import Fault, FaultProxy
+from services.fault_proxy import FaultProxy
 from services.s3 import S3Server
 
 pytestmark = pytest.mark.services
 
+STRIKES = int(os.environ.get("FLOODMARK_S3_STRIKES", "10000"))
 READ: Faults = (*((fault, once) for fault in LOSES), (Fault.ERROR_500, always))
 
 
@@ -104,7 +108,7 @@ def test_a_lease_whose_answer_is_lost_is_held(put: int, place: Place, proxy: Fau
 @pytest.mark.soak
 @pytest.mark.parametrize("verb", READING)
 def test_every_request_of_a_verb_that_reads(verb: str, place: Place, proxy: FaultProxy) -> None:
-    tried = reads_right(verb, place, proxy, 10_000, READ)
+    tried = reads_right(verb, place, proxy, STRIKES, READ)
     print(f"\n{verb}: {tried} faults")
     assert tried > len(LOSES)
 
@@ -114,9 +118,9 @@ def test_every_request_of_a_verb_that_reads(verb: str, place: Place, proxy: Faul
 @pytest.mark.parametrize("verb", CHANGING)
 def test_every_request_of_a_change(verb: str, place: Place, proxy: FaultProxy) -> None:
     answered = tuple((fault, once) for fault in LOSES)
-    tried = changes_right(verb, place, proxy, 10_000, answered)
+    tried = changes_right(verb, place, proxy, STRIKES, answered)
     lost = ((Fault.ERROR_500, always), (Fault.DROPPED_AFTER, always))
-    tried += changes_right(verb, place, proxy, 10_000, lost)
-    tried += changes_right(verb, place, proxy, 40, ((Fault.ERROR_500, from_then_on),))
+    tried += changes_right(verb, place, proxy, STRIKES, lost)
+    tried += changes_right(verb, place, proxy, min(40, STRIKES), ((Fault.ERROR_500, from_then_on),))
     print(f"\n{verb}: {tried} faults")
     assert tried > len(LOSES)

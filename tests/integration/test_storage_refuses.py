@@ -24,6 +24,7 @@ from floodmark import api
 from floodmark.changes.apply import Carrying
 from floodmark.errors import CannotRead, CannotWrite, FloodmarkError, StoppedMidway
 from mounted import can_mount, mounted
+from services.emulators import Azurite, FakeGcs
 from services.hdfs import HdfsServer
 from services.s3 import S3Server
 
@@ -129,6 +130,37 @@ def test_a_wrong_bucket(s3: S3Server) -> None:
     }
     for name, verb in verbs.items():
         assert "there is no bucket no-such-bucket" in refused(verb), name
+
+
+# Azure and Google -------------------------------------------------------------------------------
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("verb", [api.copy, api.upgrade, api.backup])
+def test_a_wrong_container_of_azure(verb: Callable[..., object], azurite: Azurite) -> None:
+    wrong = go(azurite.storage_options)
+    said = refused(lambda: verb(CHECKPOINT, "abfs://no-such-container/cp", carrying=wrong))
+    assert "there is no such container" in said
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("verb", [api.copy, api.upgrade, api.backup])
+def test_a_wrong_bucket_of_google(verb: Callable[..., object], gcs: FakeGcs) -> None:
+    said = refused(
+        lambda: verb(CHECKPOINT, "gs://no-such-bucket/cp", carrying=go(gcs.storage_options))
+    )
+    assert "there is no bucket no-such-bucket" in said
+
+
+@pytest.mark.soak
+def test_a_wrong_key_of_azure(azurite: Azurite) -> None:
+    place, right = azurite.place("wrong"), azurite.storage_options
+    told = right["connection_string"].replace("AccountKey=", "AccountKey=AAAA")
+    wrong = {**right, "connection_string": told}
+    assert "does not accept the key" in refused(lambda: api.inspect(place, wrong))
+    assert "does not accept the key" in refused(
+        lambda: api.copy(CHECKPOINT, place, carrying=go(wrong))
+    )
 
 
 # HDFS -------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 
 from costs import growth
 from floodmark.connectors.behind import Behind, Lag, PartLag, SourceLag
-from floodmark.metrics.checkpoints import (
+from floodmark.metrics.checkpoint import (
     MOST_PARTS,
     CheckpointFacts,
     LastBatch,
@@ -21,7 +21,7 @@ from floodmark.metrics.checkpoints import (
     checkpoint_metrics,
 )
 from floodmark.metrics.exposition import MetricFamily, MetricSample, bounded, render
-from floodmark.metrics.runs import BUCKETS, RunFacts, phases_of, run_metrics
+from floodmark.metrics.run import BUCKETS, RunFacts, phases_of, run_metrics
 
 MONITORING = Path(__file__).parents[2] / "monitoring"
 NASTY = 'a "quoted" \\ name\nwith <script> and \x1b[31m colour, half a pair \ud800'

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from carried import GO
 from floodmark import api
-from floodmark.changes.consequences import EVERY, REST
+from floodmark.changes.known_sink import EVERY, REST
 from floodmark.changes.plan import Consequence, Plan
 from floodmark.changes.sources.out_of_reach import SKIPS
 from floodmark.errors import WouldLose

@@ -142,18 +142,18 @@ def test_the_function_is_called_where_that_is_asked_for(totals: Totals) -> None:
 
 
 def test_the_fork_links_the_state(totals: Totals, monkeypatch: pytest.MonkeyPatch) -> None:
-    from floodmark.storage import copying
+    from floodmark.storage import file_copy
 
     linked: list[str] = []
     written: list[str] = []
-    true = copying._linked
+    true = file_copy._linked
 
     def noted(*given: Any) -> bool:
         done = true(*given)
         (linked if done else written).append(given[4])
         return done
 
-    monkeypatch.setattr(copying, "_linked", noted)
+    monkeypatch.setattr(file_copy, "_linked", noted)
     totals.replay(2, scratch=str(totals.place.parent / "scratch"))
     assert [path for path in linked if path.endswith((".delta", ".snapshot"))]
     assert written == []
@@ -167,11 +167,11 @@ def test_bad_input_gets_a_sentence(totals: Totals, tmp_path: Path) -> None:
         totals.replay(-1)
     with pytest.raises(WrongUse, match="batch 2 is after batch 1"):
         totals.replay(batches=(2, 1))
-    with pytest.raises(WrongUse, match="say which batch"):
+    with pytest.raises(WrongUse, match="name the batch"):
         totals.replay()
-    with pytest.raises(WrongUse, match="nothing has a field 'customer'"):
+    with pytest.raises(WrongUse, match="neither output nor state has a field 'customer'"):
         totals.replay(1, key={"customer": "a"})
-    with pytest.raises(WrongUse, match="not noted"):
+    with pytest.raises(WrongUse, match="no note"):
         api.replay(str(totals.place), 1)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("mine")
@@ -207,7 +207,7 @@ def test_input_or_state_that_is_gone_is_named(spark: Any, tmp_path: Path) -> Non
     (made.source / "1.json").rename(tmp_path / "away.json")
     with pytest.raises(WouldLose, match=r"1\.json") as raised:
         made.replay(1)
-    assert "or take batch 2: it is the oldest" in raised.value.do
+    assert "or choose batch 2, the next batch" in raised.value.do
     (made.source / "2.json").rename(tmp_path / "away-too.json")
     with pytest.raises(WouldLose, match=r"1\.json") as raised:
         made.replay(1)

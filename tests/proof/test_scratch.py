@@ -20,10 +20,10 @@ def test_nothing_is_put_into_the_checkpoint(inside: str, tmp_path: Path) -> None
     cp.mkdir()
     (tmp_path / "link").symlink_to(cp)
     for real in (str(cp), f"file://{cp}", f"file:{cp}"):
-        with pytest.raises(WrongUse, match="lies in the checkpoint"):
+        with pytest.raises(WrongUse, match="is inside the checkpoint"):
             empty_folder(str(cp / inside), "--export", real)
         with (
-            pytest.raises(WrongUse, match="lies in the checkpoint"),
+            pytest.raises(WrongUse, match="is inside the checkpoint"),
             scratch_place(str(cp / inside), "replay", real),
         ):
             pass
@@ -45,7 +45,7 @@ def test_replay_and_compare_say_so_before_they_start_anything(
         ["compare", str(cp), "--old", str(app), "--new", str(app)],
     ):
         assert run([*verb, *inside]) == 2
-        assert f"lies in the checkpoint, {cp}" in capsys.readouterr().err
+        assert f"is inside the checkpoint, {cp}" in capsys.readouterr().err
     assert sorted(cp.rglob("*")) == before
 
 
@@ -53,7 +53,7 @@ def test_a_drill_in_the_folder_of_the_real_sink_is_refused(tmp_path: Path) -> No
     folder = tmp_path / "out" / "scratch" / "run"
     folder.mkdir(parents=True)
     places = Places(folder)
-    with pytest.raises(WrongUse, match="lies in what the pipeline writes to"):
+    with pytest.raises(WrongUse, match="is inside what the pipeline writes to"):
         places.note(SinkNote(f"file:{tmp_path}/out", str(folder / "sinks" / "out-1"), "parquet"))
     places.note(SinkNote("table out", str(folder / "sinks" / "out-2"), "delta"))
     places.note(SinkNote(f"{tmp_path}/other", str(folder / "sinks" / "out-3"), "delta"))

@@ -46,11 +46,14 @@ def golden_names() -> list[str]:
 
 
 class AgedFiles(HeldFiles):
-    """Held files, some of them of another time."""
+    """Held files, some of them of another time, and what stands there and is no file."""
 
-    def __init__(self, tree: Tree, root: str, mtimes: Mapping[str, int]) -> None:
+    def __init__(
+        self, tree: Tree, root: str, mtimes: Mapping[str, int], unlisted: Mapping[str, str]
+    ) -> None:
         super().__init__(tree, root=root)
         self.mtimes = mtimes
+        self.unlisted = unlisted
 
     def list(self, folder: str = "", most: int | None = None) -> Listing:
         listed = super().list(folder, most)
@@ -59,7 +62,8 @@ class AgedFiles(HeldFiles):
                 FileInfo(path, size, self.mtimes.get(path, mtime))
                 for path, size, mtime in listed.files
             ),
-            listed.complete,
+            listed.complete and not self.unlisted,
+            tuple(self.unlisted.items()),
         )
 
 
@@ -69,8 +73,9 @@ def diagnose(
     mtimes: Mapping[str, int] | None = None,
     share: float | None = None,
     outside: LiveAnswers | None = None,
+    unlisted: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
-    evidence = gather(AgedFiles(tree, root, mtimes or {}), share)
+    evidence = gather(AgedFiles(tree, root, mtimes or {}, unlisted or {}), share)
     return examine(replace(evidence, outside=outside))
 
 

@@ -17,7 +17,7 @@ from floodmark.rules.restarts.comparison import SCHEMA_CHECK
 from floodmark.rules.restarts.differences import DifferenceKind, differences
 from floodmark.rules.restarts.reason import Verdict
 from floodmark.rules.restarts.rehearsal import Rehearsal
-from floodmark.rules.restarts.schemas import difference, spark_accepts
+from floodmark.rules.restarts.schema import difference, spark_accepts
 from floodmark.rules.restarts.verdict import judge_restart
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load

@@ -7,10 +7,15 @@ from pathlib import Path
 
 import pytest
 
+import floodmark
 from floodmark.checkpoint.start_note import packed_tree
-from floodmark.rules.registry import rules_of
+from floodmark.checkpoint.timeline import Action, restart
+from floodmark.diagnosis.gather import gather
+from floodmark.errors import CannotRead
+from floodmark.rules.registry import examine, rules_of
 from plan_trees import of_step
 from rules.examples import BROKEN, diagnose, example, golden, golden_names, home, read_tree
+from samples import HeldFiles
 
 RULES = [known.rule for known in rules_of("checkpoint")]
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
@@ -37,6 +42,7 @@ def test_fires_on_its_example_and_on_nothing_else_there(rule):
         getattr(broken, "MTIMES", None),
         getattr(broken, "SHARE", None),
         getattr(broken, "OUTSIDE", None),
+        getattr(broken, "UNLISTED", None),
     )
 
     assert {item.rule for item in findings} == {rule.name}
@@ -135,3 +141,67 @@ def test_a_list_of_files_that_ends_before_its_first(content, side, found):
         del tree[f"sources/0/.{entry.rsplit('/', 1)[1]}.crc"]
     rules = {item.rule for item in diagnose(tree, home("4.1/sales-hdfs"))}
     assert ("file-source-log-unreadable" in rules) is found
+
+
+@pytest.mark.parametrize("name", ["rate", "join-v3"])
+def test_what_lies_behind_a_link_is_neither_sound_nor_missing(name, tmp_path):
+    """Spark follows links and floodmark does not: every file and folder, one after another."""
+    place = tmp_path / "checkpoint"
+    golden_tree = golden(f"4.2/{name}")
+    for path, data in golden_tree.items():
+        (place / path).parent.mkdir(parents=True, exist_ok=True)
+        (place / path).write_bytes(data)
+    of_spark = ("offsets", "commits", "sources", "state", "metadata")
+    everything = [one for one in sorted(place.rglob("*")) if not one.name.endswith(".crc")]
+    sound = {finding.rule for finding in floodmark.doctor(place)}
+    for one in everything:
+        away = one.rename(tmp_path / "elsewhere")
+        one.symlink_to(away)
+        path = one.relative_to(place).as_posix()
+        found = {finding.rule for finding in floodmark.doctor(place)}
+        restart = floodmark.inspect(place).restart
+        if path.startswith("state"):
+            with pytest.raises(CannotRead, match="was not examined"):
+                floodmark.read_state(place).rows()
+        one.unlink()
+        away.rename(one)
+        assert path.startswith(of_spark)
+        assert found - sound == {"unexamined-part"}, (path, found)
+        assert restart.action is not Action.FAIL, (path, restart)
+        assert "was not examined" in restart.words or path.startswith(("offsets/", "commits/"))
+
+
+def test_a_source_that_lost_its_offset_begins_anew():
+    """`-` stands for a source that was not read yet: after an offset, it is read again."""
+    tree = golden("4.2/union")
+    line = tree["offsets/1"].split(b"\n")[2]
+    newest = max(int(path[8:]) for path in tree if path[8:].isdigit() and path[:8] == "offsets/")
+    entry = f"offsets/{newest}"
+    lines = tree[entry].split(b"\n")
+    assert line != b"-" != lines[2]
+    tree[entry] = b"\n".join([*lines[:2], b"-", *lines[3:]])
+    tree.pop(f"offsets/.{newest}.crc", None)
+    (found,) = diagnose(tree, home("4.2/union"))
+    assert (found.rule, found.path) == ("offsets-backwards", entry)
+    assert "begins anew" in found.why
+
+
+class Closed(HeldFiles):
+    """One file that is listed, and that this user may not read."""
+
+    def __init__(self, tree, closed):
+        super().__init__(tree)
+        self.closed = closed
+
+    def read_many(self, paths):
+        error = CannotRead(f"{self.closed}: permission denied", "The storage knows the path.")
+        found = super().read_many(paths)
+        return {path: error if path == self.closed else data for path, data in found.items()}
+
+
+@pytest.mark.parametrize("path", ["metadata", "offsets/2", "offsets/1", "commits/2"])
+def test_what_may_not_be_read_is_not_damaged(path):
+    """Spark may run as another user: the advice was to repair it, or to remove it."""
+    evidence = gather(Closed(golden("3.5/sales-hdfs"), path), None)
+    assert [(one.rule, one.path) for one in examine(evidence)] == [("unexamined-part", path)]
+    assert restart(evidence.checkpoint).action is Action.UNKNOWN

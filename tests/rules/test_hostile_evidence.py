@@ -7,8 +7,8 @@ import random
 import pytest
 
 from floodmark.rules.code.reading import read_code
-from floodmark.rules.linting import judge
-from floodmark.state.files.framing import compress
+from floodmark.rules.lint import judge
+from floodmark.state.files.compression import compress
 from floodmark.state.files.javadata import encode_utf
 from rules.examples import BROKEN, diagnose, golden
 

@@ -31,7 +31,7 @@ def test_a_sound_checkpoint_exits_0(sales, capsys):
     assert run(["doctor", str(sales)]) == 0
     assert "is sound" in capsys.readouterr().out
     assert run(["doctor", str(sales), "--json", "--read-data"]) == 0
-    assert json_of(capsys) == {"findings": [], "sink": None}
+    assert json_of(capsys) == {"findings": [], "sink": None, "not_examined": None}
 
 
 def test_a_finding_has_the_promised_fields_and_exits_1(sales, capsys):
@@ -51,7 +51,7 @@ def test_one_reason_for_many_entries_is_said_once(sales, capsys):
     assert run(["doctor", str(sales)]) == 1
     said = capsys.readouterr().out
     assert said.count("commit-without-offset") == 1
-    assert [f"commits/{batch} is there" in said for batch in range(3)] == [True] * 3
+    assert [f"commits/{batch} exists" in said for batch in range(3)] == [True] * 3
 
 
 def test_a_plan_names_all_that_carries_it_out(sales, tmp_path, capsys):
@@ -112,7 +112,7 @@ def test_what_only_reading_finds_is_mended_by_reading(sales, capsys):
     assert "1 of 1 can be repaired. This shows the plan, and changes nothing:" in said
     assert re.search(r"^  floodmark repair \S+ --read-data$", said, re.M)
     assert run(["repair", str(sales)]) == 0
-    assert "State files were not opened: --read-data does." in capsys.readouterr().out
+    assert "State files were not opened; --read-data opens them." in capsys.readouterr().out
     assert run(["repair", str(sales), "--read-data"]) == 0
     said = capsys.readouterr().out
     assert "Repair the checkpoint" in said
@@ -124,7 +124,7 @@ def test_the_last_partition_that_is_left_is_not_the_only_one_there_was(sales, tm
     assert run(["doctor", str(sales), "--json"]) == 1
     assert [item["rule"] for item in json_of(capsys)["findings"]] == ["state-version-missing"]
     assert run(["upgrade", str(sales), str(tmp_path / "new")]) == 3
-    assert "state/0/1 holds no state file" in capsys.readouterr().err
+    assert "state/0/1 has no state file" in capsys.readouterr().err
 
 
 def test_without_state_and_notes_the_doctor_does_not_vouch_for_it(sales, capsys):

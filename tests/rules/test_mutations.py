@@ -13,10 +13,10 @@ from collections import Counter
 import pytest
 
 from floodmark.checkpoint.checksums.sidefiles import agrees
-from floodmark.checkpoint.evidence import main_file
+from floodmark.checkpoint.layout import main_file
 from floodmark.diagnosis.gather import gather
 from floodmark.errors import FloodmarkError
-from floodmark.state.files.framing import LZ4_MAGIC
+from floodmark.state.files.compression import LZ4_MAGIC
 from floodmark.statestore.open import open_state
 from floodmark.storage.load import load
 from rules.examples import Tree, diagnose, golden, home

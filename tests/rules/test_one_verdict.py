@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from broken.meeting import join, meeting, operator
-from floodmark.changes.matching.fields import ColumnOptions
 from floodmark.changes.matching.operators import MatchOptions, match
 from floodmark.changes.matching.shapes import OperatorShape, StoreShape
 from floodmark.checkpoint.outline import OperatorOutline
@@ -32,10 +31,6 @@ class Changed:
 
 def _after(first: OperatorOutline, *others: OperatorOutline) -> Operators:
     return tuple(replace(one, operator=at) for at, one in enumerate((first, *others)))
-
-
-def _renamed(**names: str) -> MatchOptions:
-    return MatchOptions(ColumnOptions({new: old for old, new in names.items()}))
 
 
 def _group(ddl: str) -> OperatorOutline:
@@ -97,12 +92,6 @@ CHANGES = [
         (DEDUP,),
         (operator("dedupe", key="id long, user string", value="__dummy__ string"),),
         False,
-    ),
-    Changed(
-        "a column of a deduplication renamed",
-        (DEDUP,),
-        (operator("dedupe", key="order long", value="__dummy__ string"),),
-        known=_renamed(id="order"),
     ),
     Changed("a column less in a join", (join(),), (join(value="user string"),)),
     Changed("a column more in a join", (join(value="user string"),), (join(),)),

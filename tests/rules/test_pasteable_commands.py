@@ -172,12 +172,12 @@ NEW = {"operators": (operator(value="sum double, count long, max long"),)}
 def test_the_new_checkpoint_is_the_one_that_the_code_names() -> None:
     named = judge_restart(meeting(new=NEW, code_checkpoint="/ck-2", code_checkpoint_is_free=True))
     assert named.command == "floodmark migrate /ck /ck-2 --app APP.py"
-    assert named.then == "Then start APP.py: /ck-2 is the checkpoint that it names."
+    assert named.then == "Then start APP.py; its code names the checkpoint /ck-2."
 
 
 def test_code_that_names_the_old_checkpoint_has_to_name_the_new_one() -> None:
     same = judge_restart(meeting(new=NEW, code_checkpoint="/ck"))
     assert same.command == "floodmark migrate /ck /ck-new --app APP.py"
-    assert same.then == "Then let APP.py name /ck-new in place of /ck, and start it."
+    assert same.then == "Then change the checkpoint of APP.py from /ck to /ck-new, and start it."
     untold = judge_restart(meeting(new=NEW))
     assert untold.then == "Then start APP.py with the checkpoint /ck-new."

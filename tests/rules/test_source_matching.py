@@ -181,7 +181,7 @@ def test_check_gives_the_command() -> None:
 def test_where_a_new_source_begins_is_said() -> None:
     reasons = judge_restart(met((A,), (kafka("a"),), (kafka("a"), kafka("b")))).reasons
     assert [one.rule for one in reasons] == ["source-count-changed"]
-    assert "latest, for startingOffsets is not set" in reasons[0].what
+    assert "latest, because startingOffsets is not set" in reasons[0].what
     set_ = kafka("b", startingoffsets="earliest")
     reasons = judge_restart(met((A,), (kafka("a"),), (kafka("a"), set_))).reasons
     assert "startingoffsets earliest" in reasons[0].what

@@ -83,7 +83,7 @@ def test_a_note_of_a_release_that_noted_no_zone_stops_no_start() -> None:
     """Such a note has the zone only where it was set; code that is drawn has it always."""
     (found,) = ansi(met("4.2.0", "4.2.0", {}, {TIME_ZONE: "Europe/Berlin"}))
     assert found.verdict is Verdict.COMPATIBLE
-    assert "What it was is not known" in found.what
+    assert "The earlier zone is not known" in found.what
     (found,) = ansi(met("4.2.0", "4.2.0", {TIME_ZONE: "UTC"}, {TIME_ZONE: "Europe/Berlin"}))
     assert (found.verdict, found.silent) == (Verdict.UNKNOWN, True)
 

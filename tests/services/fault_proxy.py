@@ -1,7 +1,7 @@
 """A proxy before an HTTP server that does what networks and busy stores do: fails now and then.
 
 It passes requests on byte for byte, and asks a function what to do with each: nothing, or one of
-the faults below. A fault that comes `after` has reached the server: only its answer is lost.
+the faults of faults.py. A fault that comes `after` has reached the server: only its answer is lost.
 """
 
 from __future__ import annotations
@@ -10,37 +10,20 @@ import http.client
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from faults import ChosenFaults, Fault
 
 _SLOW_SECONDS = 0.3
 _WAIT_SECONDS = 30.0
 _ERROR = "<Error><Code>{}</Code><Message>by the proxy</Message></Error>"
 
 
-class Fault(Enum):
-    ERROR_500 = "answers 500 InternalError"
-    ERROR_503 = "answers 503 SlowDown"
-    DROPPED = "is dropped before it reaches the server"
-    DROPPED_AFTER = "reaches the server, and its answer is lost"
-    CUT = "gets half of its answer's body"
-    SLOW = "waits"
-
-
-Choice = Callable[[int, str, str], Fault | None]
-"""What happens to a request: by its number from 1, its method and its path."""
-
-
-class FaultProxy:
+class FaultProxy(ChosenFaults):
     def __init__(self, server_port: int) -> None:
+        super().__init__()
         self._server_port = server_port
-        self._lock = threading.Lock()
-        self._choose: Choice = lambda *_: None
-        self.seen = 0
-        self.faults: list[Fault] = []
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._http.daemon_threads = True
         self._thread = threading.Thread(target=self._http.serve_forever, daemon=True)
@@ -58,25 +41,6 @@ class FaultProxy:
         self._http.server_close()
         self._thread.join(_WAIT_SECONDS)
 
-    @contextmanager
-    def faulty(self, choose: Choice) -> Iterator[FaultProxy]:
-        """Counts requests from 1 again; afterwards everything is passed on."""
-        with self._lock:
-            self.seen, self.faults, self._choose = 0, [], choose
-        try:
-            yield self
-        finally:
-            with self._lock:
-                self._choose = lambda *_: None
-
-    def _fault_of(self, method: str, path: str) -> Fault | None:
-        with self._lock:
-            self.seen += 1
-            fault = self._choose(self.seen, method, path)
-            if fault is not None:
-                self.faults.append(fault)
-            return fault
-
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         proxy = self
 
@@ -85,7 +49,7 @@ class FaultProxy:
 
             def pass_on(self) -> None:
                 body = self._body()
-                fault = proxy._fault_of(self.command, self.path)
+                fault = proxy.fault_of(self.command, self.path)
                 if fault is Fault.DROPPED:
                     self._hang_up()
                     return

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from floodmark.errors import FloodmarkError
-from floodmark.state.files import framing, hdfs, javadata, rocksdb, soundness
+from floodmark.state.files import compression, hdfs, javadata, rocksdb, soundness
 from floodmark.state.files.records import scan
 from floodmark.state.files.sstable import table_walk
 from floodmark.state.rows import avro, ddl, one_row
@@ -32,7 +32,6 @@ from floodmark.state.shapes import schema
 GOLDEN = Path(__file__).parents[1] / "golden"
 CALM = settings(
     max_examples=150,
-    deadline=None,
     derandomize=True,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -58,16 +57,16 @@ def _golden(pattern: str, most: int = 12) -> tuple[bytes, ...]:
 
 
 def _through(data: bytes) -> None:
-    for _ in framing.pieces(data):
+    for _ in compression.pieces(data):
         pass
 
 
 def _walked(data: bytes) -> None:
     for vouched in (False, True):
-        walk = framing.Lz4Walk(vouched)
+        walk = compression.Lz4Walk(vouched)
         walk.take(memoryview(data))
         walk.tail(8)
-    framing.lz4_ends(data, 8)
+    compression.lz4_ends(data, 8)
 
 
 def _records(data: bytes) -> None:
@@ -80,11 +79,11 @@ def _records(data: bytes) -> None:
 
 def _in(codec: str, parse: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
     """The bytes are the content of a sound stream."""
-    return lambda content: parse(framing.compress(content, codec))
+    return lambda content: parse(compression.compress(content, codec))
 
 
 def _contents(pattern: str) -> tuple[bytes, ...]:
-    return tuple(framing.decompress(data) for data in _golden(pattern))
+    return tuple(compression.decompress(data) for data in _golden(pattern))
 
 
 def _zip_metadata(data: bytes) -> rocksdb.RocksSnapshot:
@@ -139,9 +138,9 @@ FORMATS = {
     "a compressed stream": Format(_through, _golden("*/sales-hdfs/checkpoint/state/0/*/*.delta")),
     **{
         f"{codec} stream": Format(
-            _through, tuple(framing.compress(bytes(range(256)) * 40, codec) for _ in range(1))
+            _through, tuple(compression.compress(bytes(range(256)) * 40, codec) for _ in range(1))
         )
-        for codec in framing.CODECS
+        for codec in compression.CODECS
     },
     "an lz4 walk": Format(_walked, _golden("*/sales-hdfs/checkpoint/state/0/*/*.delta")),
     "records": Format(

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from floodmark.errors import WrongUse
-from floodmark.state.files.framing import CODECS, compressed, decompress
+from floodmark.state.files.compression import CODECS, compressed, decompress
 from floodmark.state.files.records import Records
 from floodmark.state.files.rocksdb import (
     DELETE,
@@ -95,7 +95,7 @@ def _round_trip(layout: Layout, keys: pa.Array, values: pa.Array) -> Records:
 
 @pytest.mark.parametrize("avro", [False, True])
 @pytest.mark.parametrize("family", [None, 7])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_plain_keys(avro: bool, family: int | None, data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from([*ATOMS, *NESTED]), min_size=1, max_size=3))
@@ -112,7 +112,7 @@ def test_plain_keys(avro: bool, family: int | None, data: st.DataObject) -> None
 
 
 @pytest.mark.parametrize("avro", [False, True])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_prefix_keys(avro: bool, data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from(ATOMS), min_size=2, max_size=4))
@@ -124,7 +124,7 @@ def test_prefix_keys(avro: bool, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("avro", [False, True])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_range_keys_sort_by_their_bytes(avro: bool, data: st.DataObject) -> None:
     first = data.draw(st.sampled_from(NUMBERS))
@@ -144,7 +144,7 @@ def test_range_keys_sort_by_their_bytes(avro: bool, data: st.DataObject) -> None
 
 
 @pytest.mark.parametrize("kind", ["Prefix", "Postfix"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(times=st.lists(st.integers(-(2**63), 2**63 - 1), max_size=6, unique=True))
 def test_keys_with_a_time(kind: str, times: list[int]) -> None:
     schema, value = _struct(atom("string"), atom("long")), _struct(atom("long"))
@@ -187,7 +187,7 @@ def test_what_has_no_order_is_refused() -> None:
         encode(Layout(schema, value, True, spec), keys, values)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data(), partitions=st.integers(1, 50))
 def test_many_keys_hash_as_one_does(data: st.DataObject, partitions: int) -> None:
     kinds = data.draw(st.lists(st.sampled_from([*ATOMS, *NESTED]), min_size=1, max_size=3))

@@ -45,7 +45,7 @@ VALUES = {
 }
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(TABLES)
 def test_it_agrees_with_the_columns(table: tuple[Struct, list[Any]]) -> None:
     schema, rows = table
@@ -59,7 +59,7 @@ def test_it_agrees_with_the_columns(table: tuple[Struct, list[Any]]) -> None:
         assert decode_row(encoded[number], schema) in (None, plain(array[number]))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(SCHEMAS, st.binary(max_size=120))
 def test_random_bytes_are_never_read_otherwise(schema: Struct, row: bytes) -> None:
     found = decode_row(row, schema)

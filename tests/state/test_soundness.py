@@ -7,7 +7,7 @@ import random
 import pytest
 
 from floodmark.errors import FloodmarkError, MalformedFile
-from floodmark.state.files.framing import compress, decompress
+from floodmark.state.files.compression import compress, decompress
 from floodmark.state.files.hdfs import file_records, write_snapshot
 from floodmark.state.files.rocksdb import parse_changelog
 from floodmark.state.files.soundness import content_of, first_keys

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from floodmark.checkpoint.evidence import side_file
+from floodmark.checkpoint.layout import side_file
 from floodmark.diagnosis.gather import gather
 from floodmark.state.files.sstable import table_walk
 from floodmark.storage.local import LocalFiles
@@ -107,4 +107,4 @@ def test_a_footer_that_leads_out_of_its_table_never_reaches_rocksdb(tmp_path: Pa
         check=False,
     )
     assert done.returncode == 1, done.stderr
-    assert "leads out of it" in " ".join(done.stdout.split())
+    assert "points outside the table" in " ".join(done.stdout.split())

@@ -24,7 +24,7 @@ from floodmark.state.rows.unsaferow_write import encode_rows
 from state.drawn_rows import SCHEMAS, TABLES, struct_of
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(TABLES)
 def test_every_type_comes_back(table: tuple[Struct, list[Any]]) -> None:
     schema, rows = table
@@ -36,7 +36,7 @@ def test_every_type_comes_back(table: tuple[Struct, list[Any]]) -> None:
     assert last[0] == encoded[len(array) - 1]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(SCHEMAS, st.lists(st.binary(max_size=120), min_size=1, max_size=4))
 def test_random_bytes_are_read_or_refused_in_words(schema: Struct, rows: list[bytes]) -> None:
     try:
@@ -45,7 +45,7 @@ def test_random_bytes_are_read_or_refused_in_words(schema: Struct, rows: list[by
         return
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(TABLES, st.integers(0, 10**6), st.integers(1, 255))
 def test_a_changed_byte_is_read_or_refused_in_words(
     table: tuple[Struct, list[Any]], at: int, change: int

@@ -22,9 +22,28 @@ from floodmark.storage.complaints import known_complaint
         ),
         ("UnknownStoreException: `s3a://b/': Bucket does not exist", "no such bucket", "endpoint"),
         ("NoAuthWithAWSException: No AWS Credentials provided", "no credentials", "access.key"),
+        (
+            "AccessDeniedException: s3a://b/ck: listObjects(): software.amazon.awssdk.services.s3."
+            "model.S3Exception: … (Service: S3, Status Code: 403):SignatureDoesNotMatch",
+            "the secret does not fit the access key",
+            "spark.hadoop.fs.s3a.secret.key",
+        ),
+        (
+            "AccessDeniedException: s3a://b/ck: … (Status Code: 403):InvalidAccessKeyId",
+            "does not know the access key",
+            "spark.hadoop.fs.s3a.access.key",
+        ),
+        ("The specified container does not exist.\nRequestId:1", "no such container", "name"),
+        ("Server failed to authenticate the request. Make sure …", "the key", "account_key"),
+        (
+            "DefaultAzureCredential failed to retrieve a token from the included credentials.",
+            "no credentials",
+            "account_key",
+        ),
+        ("AccessDeniedException: … :RequestTimeTooSkewed", "refuses the clock", "Set the clock"),
     ],
 )
-def test_what_hadoop_says(said: str, what: str, do: str) -> None:
+def test_what_hadoop_and_drivers_say(said: str, what: str, do: str) -> None:
     found = known_complaint("offsets/0", OSError(said))
     assert found is not None
     assert what in found.what

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from floodmark.errors import (
     UnsafePath,
     WrongUse,
 )
-from floodmark.storage.copying import copy_file
+from floodmark.storage.file_copy import copy_file
 from floodmark.storage.files import Files, Folder, local_path, open_files
 from floodmark.storage.local import LocalFiles
 from floodmark.storage.overlay import Overlay
@@ -144,6 +145,26 @@ def test_create_refuses_to_overwrite(files: Files) -> None:
     assert files.create("commits/0", b"second") is False
     assert files.read("commits/0") == b"first"
     assert _paths(files) == ["commits/0"]
+
+
+def test_of_many_that_create_a_file_one_does(files: Files) -> None:
+    for turn in range(5):
+        path = f"_floodmark/epochs/{turn}.json"
+        with ThreadPoolExecutor(6) as pool:
+            made = list(pool.map(lambda n, path=path: files.create(path, b"%d" % n), range(6)))  # type: ignore[misc]
+        assert made.count(True) == 1
+        assert files.read(path) == b"%d" % made.index(True)
+
+
+def test_a_copy_replaces_what_is_there_and_leaves_nothing_beside(files: Files) -> None:
+    files.write("state/0/1.delta", b"new")
+    for _ in range(2):
+        copy_file(files, "state/0/1.delta", files, "kept/state/0/1.delta")
+        assert files.read("kept/state/0/1.delta") == b"new"
+    files.write("kept/state/0/1.delta", b"a longer and older text")
+    copy_file(files, "state/0/1.delta", files, "kept/state/0/1.delta")
+    assert files.read("kept/state/0/1.delta") == b"new"
+    assert _paths(files) == ["kept/state/0/1.delta", "state/0/1.delta"]
 
 
 def test_delete_is_idempotent(files: Files) -> None:
@@ -493,6 +514,39 @@ def test_names_that_lead_elsewhere_in_a_bucket_are_told_of() -> None:
     listing = files.list()
     assert [file.path for file in listing.files] == ["metadata"]
     assert sorted(path for path, _ in listing.unreadable) == sorted(names)
+
+
+class _AzureFile:
+    """adlfs, asked to find what is below a file: a list of its name, without details."""
+
+    protocol = "abfs"
+
+    def find(self, place: str, **_: object) -> list[str]:
+        return [place]
+
+    def info(self, place: str) -> dict[str, str]:
+        return {"name": place, "type": "file"}
+
+
+class _NoBucket:
+    """gcsfs, asked to write to a bucket that is not there."""
+
+    protocol = ("gs", "gcs")
+
+    def pipe_file(self, place: str, _data: bytes, **_: object) -> None:
+        raise FileNotFoundError(place)
+
+
+@pytest.mark.parametrize("change", ["write", "create"])
+def test_a_bucket_that_is_not_there_is_named(change: str) -> None:
+    files = RemoteFiles("gs://none/ck", _NoBucket(), "none/ck")
+    with pytest.raises(CannotRead, match="there is no bucket none"):
+        getattr(files, change)("metadata", b"x")
+
+
+def test_a_file_on_azure_is_no_place() -> None:
+    with pytest.raises(NotACheckpoint, match=r"data\.csv is a file, not a checkpoint folder"):
+        RemoteFiles("abfs://b/data.csv", _AzureFile(), "b/data.csv").list()
 
 
 def test_folders_without_end(tmp_path: Path) -> None:

@@ -123,7 +123,10 @@ def test_a_browser_gets_a_cookie_for_the_token(root: Path, token_file: str) -> N
 
 
 def test_other_machines_only_with_a_token(root: Path, token_file: str, tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match="no token is asked for"), serving(root, host="0.0.0.0"):
+    with (
+        pytest.raises(WrongUse, match="could read these pages without a token"),
+        serving(root, host="0.0.0.0"),
+    ):
         pass
     with serving(root, host="0.0.0.0", token_file=token_file) as server:
         near = Server(server.url.replace("0.0.0.0", "127.0.0.1"))
@@ -186,14 +189,14 @@ def test_a_port_in_use(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["--interval", "0"], "too short"),
         (["--keep-days", "-1"], "nothing would be kept"),
         (["--keep-days", "nan"], "nothing would be kept"),
-        (["--kafka-config", "x"], "nothing is asked"),
+        (["--kafka-config", "x"], "there is no Kafka to ask"),
         (["--commit-to-group", "spark-{name}"], "needs the brokers"),
         (["--sources", "--commit-to-group", "spark-{name}"], "needs the brokers"),
         (["--kafka", "127.0.0.1:1", "--commit-to-group", "spark"], "all streams would share"),
-        (["--notify", "ftp://somewhere"], "not an address that can be posted to"),
-        (["--notify", "file:///etc/passwd"], "not an address that can be posted to"),
-        (["--notify", "http://me:secret@[::1"], "not an address that can be posted to"),
-        (["--notify", "http://host:99999/"], "not an address that can be posted to"),
+        (["--notify", "ftp://somewhere"], "not an address for posting"),
+        (["--notify", "file:///etc/passwd"], "not an address for posting"),
+        (["--notify", "http://me:secret@[::1"], "not an address for posting"),
+        (["--notify", "http://host:99999/"], "not an address for posting"),
         (["--interval", "inf"], "too long"),
         (["--patience", "1e300"], "too long"),
         (["--keep-days", "inf"], "too long"),

@@ -175,7 +175,7 @@ def test_a_receiver_that_fails_holds_up_nothing(
         server.examined()
         wait_until(lambda: warned)
         assert len(posted) == 3
-        assert "did not take an alert" in warned[0]
+        assert "did not accept an alert" in warned[0]
         assert "s3cr3t-token-x" not in warned[0]
         assert server.get("/api/health").json["fault"] is None
     with receiver(302) as (url, posted), serving(tmp_path, notify=url, warn=warned.append):

@@ -9,7 +9,7 @@ import pytest
 
 import samples
 from floodmark.connectors.kafka.admin import Admin
-from floodmark.connectors.kafka.group import AdminGroups
+from floodmark.connectors.kafka.consumer_group import AdminGroups
 from patience import wait_until
 from served import serving
 

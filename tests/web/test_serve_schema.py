@@ -13,7 +13,6 @@ from served import serving
 
 BRIEFLY = settings(
     max_examples=12,
-    deadline=None,
     derandomize=True,
     database=None,
     suppress_health_check=list(HealthCheck),

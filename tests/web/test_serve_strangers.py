@@ -13,10 +13,10 @@ from floodmark.connectors.behind import Behind, Lag, PartLag, SourceLag
 from floodmark.rules.finding import Finding, Severity
 from floodmark.storage.files import Folder, open_files
 from floodmark.storage.local import LocalFiles
+from floodmark.web.checkpoint_page import shown_finding
+from floodmark.web.fleet import Fleet
 from floodmark.web.history import History
-from floodmark.web.reading import shown_finding
-from floodmark.web.watch import Fleet
-from floodmark.web.watched import WatchOptions
+from floodmark.web.one_checkpoint import WatchOptions
 from floodmark.web.workers import Workers
 from patience import LIMIT, wait_until
 from served import serving

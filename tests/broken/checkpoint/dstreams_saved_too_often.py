@@ -1,5 +1,5 @@
 from broken.damage import Tree, put
-from floodmark.state.files.framing import compress, decompress
+from floodmark.state.files.compression import compress, decompress
 
 FROM = "4.2/dstreams"
 TEN, TWO = (seconds.to_bytes(8, "big") for seconds in (10_000, 2_000))

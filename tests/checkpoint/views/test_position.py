@@ -61,7 +61,7 @@ def test_batches_that_are_not_there() -> None:
     with pytest.raises(NoAnswer, match="no batch is committed") as none_yet:
         choose_batch(samples.checkpoint(samples.logs([0, 1], [])), None, None)
     assert "--batch 1" in none_yet.value.do
-    with pytest.raises(BatchPurged, match="there is no offset entry at all"):
+    with pytest.raises(BatchPurged, match="there is no offset entry"):
         choose_batch(samples.checkpoint(samples.logs([], [3])), None, None)
 
 
@@ -116,13 +116,17 @@ def test_kafkas_text_is_printed_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     ("changes", "form", "note"),
     [
-        ({}, '{"startingVersion":7,"index":-1}', "nothing of 7 yet"),
+        ({}, '{"startingVersion":7,"index":-1}', "nothing of 7."),
         (
             {"index": -100, "sourceVersion": 3},
             '{"startingVersion":7,"index":-1}',
-            "Every version before 7 is read",
+            "The stream has read every version before 7",
         ),
-        ({"index": 41}, '{"startingVersion":7,"index":41}', "Files 0 to 41 of version 7"),
+        (
+            {"index": 41},
+            '{"startingVersion":7,"index":41}',
+            "The stream has read files 0 to 41 of version 7",
+        ),
         ({"index": -20, "sourceVersion": 3}, '{"startingVersion":7,"index":-20}', None),
     ],
 )

@@ -36,7 +36,7 @@ _PAST_STAYS = (
     "from now on",
     "not recomputed",
     "not computed again",
-    "later records only",
+    "only later records",
     "brings nothing back",
     "go out once more",
     "lets out none",

@@ -110,6 +110,45 @@ _add(
     ),
 )
 
+
+# What the tree of a plan alone does not tell
+_add(
+    "read-twice",
+    'rows = read("events").select("k", "v")\n'
+    "again = rows\n"
+    'out = rows.union(again).groupBy("k").agg(F.sum("v").alias("s"))',
+    changes=(("again = rows", 'again = read("events").select("k", "v")'),),
+    easy=(('"events"', '"events/"'), ("again", "once_more")),
+)
+_add(
+    "read-by-two",
+    'rows = read("events").select("k", "v")\n'
+    'again = read("events").select("k", "v")\n'
+    'more = read("others").select("k", "v")\n'
+    'out = rows.union(again).union(more).groupBy("k").agg(F.sum("v").alias("s"))',
+    changes=(('again = read("events").select("k", "v")', "again = rows"),),
+)
+_add(
+    "marked",
+    'rows = read("events").withColumn("t", F.col("at")).withWatermark("at", "10 minutes")\n'
+    'out = rows.groupBy(F.window("at", "10 minutes", "5 minutes")).agg(F.sum("v").alias("s"))',
+    changes=(('F.window("at"', 'F.window("t"'),),
+    easy=(
+        ('.withColumn("t", F.col("at"))', ""),
+        (".withWatermark(", '.select("v", F.col("at").alias("at")).withWatermark('),
+    ),
+)
+_add(
+    "unique-renamed",
+    'rows = read("events").select("k", "v", "at").withWatermark("at", "10 minutes")\n'
+    'out = rows.dropDuplicates(["k", "v", "at"]).select("v", "at")',
+    mode="append",
+    easy=(
+        ('.select("k", "v", "at")', '.selectExpr("k", "v AS v", "at")'),
+        ('rows.dropDuplicates(["k",', 'rows.withColumnRenamed("k", "K2").dropDuplicates(["K2",'),
+    ),
+)
+
 # More of SQL
 _add(
     "grouping-sets",

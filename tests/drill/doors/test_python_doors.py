@@ -14,7 +14,7 @@ GUARDED = """
 import os, posix, shutil, socket, sqlite3, subprocess, sys, tempfile, threading
 from pathlib import Path
 from floodmark.engine.app.patching import Patches
-from floodmark.engine.app.source import read_source
+from floodmark.engine.app.script_text import read_source
 from floodmark.engine.drill.child import _EveryThread
 from floodmark.engine.drill.doors.file_doors import FileDoors
 from floodmark.engine.drill.killing.marks import Marks

@@ -14,21 +14,6 @@ from floodmark.engine.drill.samples.given_input import inputs_of
 from floodmark.engine.drill.samples.line_server import LineServer
 from floodmark.errors import WrongUse
 
-APP = """
-from floodmark import pipeline
-
-@pipeline(checkpoint="ck")
-def one(spark, start):
-    return None
-"""
-
-
-@pytest.fixture
-def app(tmp_path: Path) -> Path:
-    path = tmp_path / "app.py"
-    path.write_text(APP)
-    return path
-
 
 def test_inputs(tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()

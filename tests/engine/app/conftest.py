@@ -13,11 +13,11 @@ LIMIT_SECONDS = 120
 @pytest.fixture(autouse=True)
 def nothing_left_in_place() -> Iterator[None]:
     yield
-    from floodmark.engine.app import running
+    from floodmark.engine.app import dry_run
 
     end = time.monotonic() + LIMIT_SECONDS
-    running.release_left()
-    while running._left and time.monotonic() < end:
+    dry_run.release_left()
+    while dry_run._left and time.monotonic() < end:
         time.sleep(0.1)
-        running.release_left()
-    assert not running._left, "a script's thread does not end"
+        dry_run.release_left()
+    assert not dry_run._left, "a script's thread does not end"

@@ -68,7 +68,7 @@ TROUBLES = {
     "needs arguments": (
         "import argparse\np = argparse.ArgumentParser()\np.add_argument('--day', required=True)\n"
         "p.parse_args()\n",
-        ["ends before it starts a query", "Does it need arguments?", "script.py -- ARGUMENT"],
+        ["ends before it starts a query", "If it needs arguments,", "script.py -- ARGUMENT"],
     ),
     "takes an argument": (
         "import sys\nday = sys.argv[1]\n",
@@ -78,7 +78,7 @@ TROUBLES = {
         SESSION + "spark.read.parquet('/nowhere/at/all')\n" + start("ck"),
         ["fails before it starts a query: AnalysisException", "PATH_NOT_FOUND", "line 5"],
     ),
-    "needs what was left out": (
+    "needs something that was left out": (
         SESSION + 'spark.sql("CREATE TABLE t_left (id long)")\nspark.table("t_left")\n',
         ["TABLE_OR_VIEW_NOT_FOUND", "line 5: spark.sql('CREATE TABLE t_left", "once by hand"],
     ),
@@ -90,7 +90,7 @@ TROUBLES = {
         "import no_such_module_at_all\n",
         ["ModuleNotFoundError", "pip install no_such_module_at_all", "--py-files"],
     ),
-    "is no Python": ("def broken(:\n", ["is no Python of this version", "line 1"]),
+    "is not valid Python": ("def broken(:\n", ["is not valid Python for this version", "line 1"]),
     "loops for ever": (
         "while True:\n    try:\n        pass\n    except Exception:\n        pass\n",
         ["has started no query in 1 seconds", "--script-limit"],
@@ -162,7 +162,7 @@ def test_the_query_that_is_named(spark: Any, tmp_path: Path) -> None:
     with built(str(script), checkpoints=("/elsewhere", "b")) as found:
         assert found.name == "script"
     with (
-        pytest.raises(WrongUse, match="--query third: no query is named so"),
+        pytest.raises(WrongUse, match="--query third: no query has this name"),
         built(str(script), script=ScriptOptions(query="third")),
     ):
         pass
@@ -172,7 +172,7 @@ def test_parameters_are_of_pipelines_and_arguments_of_scripts(spark: Any, tmp_pa
     script = tmp_path / "script.py"
     script.write_text(SESSION + start("a"))
     with (
-        pytest.raises(WrongUse, match="is a script, without parameters"),
+        pytest.raises(WrongUse, match="is a script, which has no parameters"),
         built(str(script), {"day": "1"}),
     ):
         pass

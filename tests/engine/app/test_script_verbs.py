@@ -21,7 +21,7 @@ import pytest
 
 from floodmark.cli.main import run
 from floodmark.storage.files import open_files
-from floodmark.storage.start_notes import latest_note
+from floodmark.storage.last_start import latest_note
 
 pytestmark = pytest.mark.spark
 
@@ -463,7 +463,7 @@ def test_old_code_of_a_revision_is_adopted(
     assert (status, found["verdict"]) == (0, "same")
     status, _, words = command(capsys, "check", place, script, *old, "--adopt", "--", place)
     assert status == 2
-    assert "has a note of its last start already" in words
+    assert "already has a note of its last start" in words
 
 
 SETTINGS = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from floodmark.engine.app.sql_text import changes_something, shortened
+from floodmark.engine.app.effects.sql_text import changes_something, shortened
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from floodmark.checkpoint.layout import state_files
-from floodmark.state.files.framing import CODECS
+from floodmark.state.files.compression import CODECS
 from floodmark.state.files.records import Records
 from floodmark.state.files.rocksdb import read_snapshot
 from floodmark.state.rows.rowbytes import row_bytes
@@ -64,7 +64,7 @@ def files(request: pytest.FixtureRequest, tmp_path: Path) -> Files:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(rows=ROWS)
 def test_an_hdfs_snapshot(codec: str, rows: dict[bytes, bytes]) -> None:
     files = open_files(f"memory://state-write-{next(_NUMBERS)}")

@@ -111,4 +111,4 @@ def test_a_table_takes_no_other_files_name(
     fields["sstFiles"][0]["localFileName"] = local
     _rezip(path, {"metadata": f"{version}\n{json.dumps(fields)}".encode()})
     assert run(["state", str(folder)]) == 3
-    assert "which RocksDB does not" in capsys.readouterr().err
+    assert "but RocksDB does not use such names" in capsys.readouterr().err

@@ -13,12 +13,12 @@ import click
 import pytest
 import yaml
 
-from floodmark.cli import ci_reports
 from floodmark.cli.main import floodmark, run
+from floodmark.cli.text import ci_reports
 from floodmark.rules.finding import Finding, Severity
 from floodmark.rules.restarts.reason import Judgement, Reason, Verdict
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 BAD = str(ROOT / "tests" / "broken" / "pipeline" / "misspelt_checkpoint_option.py")
 TORN = str(ROOT / "tests" / "golden" / "4.2" / "sales-hdfs" / "checkpoint")
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from floodmark.cli.run_bisect import show, words_of
-from floodmark.engine.code.bisect import BisectReport, Culprit
-from floodmark.engine.code.bisect_records import NamedRecord
+from floodmark.cli.text.render_bisect import show, words_of
+from floodmark.engine.bisect.bisect import BisectReport, Culprit
+from floodmark.engine.bisect.records import NamedRecord
 
 FAILS = BisectReport("ck", 7, ("source 0 (kafka): …",), "ValueError: no such region", trials=9)
 ONE = NamedRecord(
@@ -40,7 +40,7 @@ def test_records_that_fail_only_together_are_not_called_one() -> None:
     ("report", "words"),
     [
         (replace(FAILS, needs_records=False), "without any record: no record is to blame"),
-        (FAILS, "No few records could be found that fail without the others"),
+        (FAILS, "No small set of records was found that fails without the others"),
         (replace(FAILS, culprits=(Culprit((ONE,)),), whole=False), "there are more"),
         (replace(FAILS, other_failures=("IOException: away",)), "another way were not counted"),
         (replace(FAILS, cause=None), "--bisect-sink calls a foreachBatch function as well"),

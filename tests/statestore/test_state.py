@@ -32,8 +32,9 @@ from floodmark.state.rows.types import Struct, arrow_type, parse_struct
 from floodmark.state.rows.unsaferow_write import encode_rows
 from floodmark.state.shapes.schema import ColumnFamily, StateSchema, render_schema
 from floodmark.statestore.diff import state_changes
+from floodmark.statestore.key_lookup import KeyNotThere
 from floodmark.statestore.open import open_state
-from floodmark.statestore.view import KeyNotThere, StateView
+from floodmark.statestore.view import StateView
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import load
 from samples import write_delta
@@ -214,7 +215,7 @@ def test_a_state_whose_beginning_is_gone(place: Files) -> None:
     place.delete([f"state/0/{partition}/1.delta" for partition in range(PARTITIONS)])
     with pytest.raises(StateFileMissing, match=r"state/0/0/1\.delta is missing"):
         _view(place).rows()  # retention leaves what the newest batch needs
-    with pytest.raises(StatePurged, match="batch 1 cannot be put together"):
+    with pytest.raises(StatePurged, match="batch 1 can no longer be rebuilt"):
         _view(place, batch=1).rows()
 
 
@@ -296,7 +297,7 @@ def test_a_total_over_everything_has_one_partition(tmp_path: Path) -> None:
 
 def test_a_partition_that_is_lost_is_no_empty_one(place: Files) -> None:
     place.delete([f.path for f in load(place).files if f.path.startswith("state/0/2/")])
-    with pytest.raises(StateFileMissing, match="state/0/2 holds no state file"):
+    with pytest.raises(StateFileMissing, match="state/0/2 has no state file"):
         _view(place, batch=0).rows()
 
 

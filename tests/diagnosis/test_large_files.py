@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from floodmark.checkpoint.checksums.sidefiles import side_file_of
-from floodmark.checkpoint.evidence import Evidence, side_file
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import side_file
 from floodmark.diagnosis import large_files as evidence_large
 from floodmark.diagnosis.gather import gather
 from floodmark.diagnosis.large_files import LARGE, LargeFiles
+from floodmark.state.files.compression import Lz4Walk, compress, lz4_ends
 from floodmark.state.files.crc32c import crc_of
-from floodmark.state.files.framing import Lz4Walk, compress, lz4_ends
 from floodmark.state.files.hdfs import write_snapshot
 from floodmark.storage.local import LocalFiles
 from rules.examples import Tree, golden

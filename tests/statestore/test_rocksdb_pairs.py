@@ -85,7 +85,7 @@ def test_without_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
     rocksdb_readers._readers().end()
     view = _view(SALES)
     monkeypatch.setattr(subprocess, "Popen", refused)
-    with pytest.raises(CannotRead, match="the system starts none: Resource temporarily"):
+    with pytest.raises(CannotRead, match="the system does not start one: Resource temporarily"):
         view.to_arrow()
 
 
@@ -173,7 +173,7 @@ def test_a_snapshot_that_takes_too_long_is_neither_sound_nor_damaged(
 def test_a_reader_that_the_system_ended(started: list[subprocess.Popen[bytes]]) -> None:
     rocksdb_readers.start_one()
     started[0].kill()
-    with pytest.raises(CannotRead, match="ended before its time"):
+    with pytest.raises(CannotRead, match="ended too early"):
         _view(SALES).to_arrow()
 
 

@@ -1,0 +1,175 @@
+"""Changes of plain scripts that `check` once called the same, or called a change for nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from broken.meeting import join, meeting, operator, source
+from floodmark.checkpoint.layout import FileInfo
+from floodmark.checkpoint.outline import ANSI
+from floodmark.rules.compatibility import source_limits_changed
+from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.reason import Judgement, Verdict
+from floodmark.rules.restarts.source_lists import seen_by_place
+from floodmark.rules.restarts.verdict import judge_restart
+from plan_trees import plan
+
+TWO = ('{"logOffset":4}', '{"logOffset":4}')
+
+
+def _judged(comparison: Comparison) -> Judgement:
+    return judge_restart(comparison)
+
+
+def _told(comparison: Comparison, rule: str) -> list[Verdict]:
+    return [one.verdict for one in _judged(comparison).reasons if one.rule == rule]
+
+
+def _with_lists(comparison: Comparison, *folders: str) -> Comparison:
+    files = tuple(FileInfo(f"sources/{one}/0", 9) for one in folders)
+    return replace(comparison, checkpoint=replace(comparison.checkpoint, files=files))
+
+
+def _read_by(
+    lists: tuple[str, ...], folders: tuple[str, ...], offsets: tuple[str, ...] = TWO
+) -> list[Verdict]:
+    """The verdicts on code whose sources have these folders, over a checkpoint with these lists."""
+    sources = tuple(source() for _ in offsets)
+    meets = meeting(offsets, {"sources": sources}, {"sources": sources}, folders=folders)
+    return _told(_with_lists(meets, *lists), "source-count-changed")
+
+
+def test_a_dataframe_used_twice_is_one_source_and_two_are_two() -> None:
+    assert _read_by(("0",), ("0", "0")) == []
+    assert _read_by(("0", "1"), ("0", "1")) == []
+    assert _read_by(("0",), ("0", "1")) == [Verdict.NEEDS_NEW_CHECKPOINT]
+    # Both lists hold the same files, and the one that stays stands where the other does.
+    assert _read_by(("0", "1"), ("0", "0")) == []
+    apart = ('{"logOffset":4}', '{"logOffset":3}')
+    assert _read_by(("0", "1"), ("0", "0"), apart) == [Verdict.NEEDS_NEW_CHECKPOINT]
+    # The third source's list would be that of the second.
+    three = (*TWO, '{"logOffset":7}')
+    assert _read_by(("0", "1", "2"), ("0", "0", "1"), three) == [Verdict.NEEDS_NEW_CHECKPOINT]
+    assert _read_by((), ("0", "1")) == []  # of an outline
+
+
+def test_a_file_that_was_read_is_looked_up_in_the_list_of_its_dataframe() -> None:
+    def seen(
+        lists: tuple[str, ...], folders: tuple[str, ...], offsets: tuple[str, ...] = TWO
+    ) -> dict[int, str]:
+        found = _with_lists(meeting(offsets, folders=folders), *lists).checkpoint
+        by_folder = {int(one): f"file of {one}" for one in lists}
+        return seen_by_place(found, by_folder, folders)
+
+    assert seen(("0", "1"), ("0", "1")) == {0: "file of 0", 1: "file of 1"}
+    assert seen(("0",), ("0", "0")) == {0: "file of 0", 1: "file of 0"}
+    assert seen(("0",), ("0", "1")) == {0: "file of 0", 1: "file of 0"}
+    three = (*TWO, '{"logOffset":4}')
+    assert seen(("0", "1"), ("0", "0", "1"), three)[2] == "file of 1"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "file", "verdicts"),
+    [
+        ("/in", "/in/", None, []),
+        ("/in", "file:///in", "file:///in/1.json", []),
+        ("/in", "file:/in", "hdfs://a/in/1.json", [Verdict.UNKNOWN]),
+        ("s3://b/in", "s3a://b/in", "s3://b/in/1.json", [Verdict.UNKNOWN]),
+        ("data/in", "/data/in", "file:///data/in/1.json", [Verdict.COMPATIBLE]),
+        ("../in", "/data/in", "file:///data/in/1.json", [Verdict.COMPATIBLE]),
+        ("/data/in", "data/in", "file:///data/in/1.json", [Verdict.UNKNOWN]),
+        ("in", "/data/in", "file:///other/in/1.json", [Verdict.NEEDS_NEW_CHECKPOINT]),
+    ],
+)
+def test_a_folder_may_be_written_in_another_way(
+    before: str, now: str, file: str | None, verdicts: list[Verdict]
+) -> None:
+    old, new = ({"sources": (source(place=place),)} for place in (before, now))
+    seen = {} if file is None else {0: file}
+    assert _told(meeting(old=old, new=new, seen=seen), "source-place-changed") == verdicts
+
+
+def test_columns_of_a_state_that_have_new_names_alone_are_the_same() -> None:
+    dedup, renamed = (
+        (operator("dedupe", key=f"{name} long", value="__dummy__ string"),)
+        for name in ("id", "order")
+    )
+    sides, others = (join(),), (join(value="person string, qty long"),)
+    for held, drawn in ((dedup, renamed), (sides, others)):
+        new = {"operators": drawn}
+        assert _judged(meeting(held=held, new=new)).verdict is Verdict.SAME
+        without_plans = meeting(held=held, new=new, old={"tree": None})
+        assert _judged(without_plans).verdict is Verdict.NEEDS_MIGRATION
+        otherwise = {"operators": drawn, "tree": plan(where=("greater_than(amount, 1)",))}
+        assert _judged(meeting(held=held, new=otherwise)).verdict is not Verdict.SAME
+
+
+def test_ansi_mode_that_old_code_leaves_to_spark_4_is_on() -> None:
+    drawn = {"is_drawn": True, "conf": {}}
+    assert _told(meeting(old=drawn, new={"conf": {ANSI: "false"}}), "evaluation-settings-changed")
+    for conf in ({}, {ANSI: "true"}):
+        same = meeting(old=drawn, new={"conf": conf})
+        assert _told(same, "evaluation-settings-changed") == []
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "spark.sql.csv.parser.columnPruning.enabled",
+        "spark.sql.parquet.datetimeRebaseModeInRead",
+        "spark.sql.json.enableExactStringParsing",
+    ],
+)
+def test_settings_of_readers_count(key: str) -> None:
+    changed = meeting(new={"conf": {key: "false"}})
+    assert _told(changed, "evaluation-settings-changed") == [Verdict.UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    ("sink", "verdict"),
+    [
+        ("json", Verdict.UNKNOWN),
+        ("delta", Verdict.UNKNOWN),
+        ("my.Sink", Verdict.COMPATIBLE),
+    ],
+)
+def test_other_partition_columns_of_the_output_are_told(sink: str, verdict: Verdict) -> None:
+    def found(before: dict[str, str], now: dict[str, str]) -> list[Verdict]:
+        old, new = ({"sink": sink, "sink_options": one} for one in (before, now))
+        return _told(meeting(old=old, new=new), "sink-target-changed")
+
+    assert found({"partitionby": "k"}, {"partitionby": "g"}) == [verdict]
+    assert found({"partitionby": ""}, {"partitionby": "g"}) == [verdict]
+    assert found({}, {"partitionby": "g"}) == []  # a note of an earlier release
+
+
+def test_another_table_of_the_output_is_told() -> None:
+    old, new = ({"sink_options": {"path": "/out", "table": name}} for name in ("one", "two"))
+    assert _told(meeting(old=old, new=new), "sink-target-changed") == [Verdict.COMPATIBLE]
+
+
+def test_of_old_code_the_function_of_the_sink_is_named_as_not_compared() -> None:
+    def found(sink: str, fingerprint: str) -> list[Verdict]:
+        old, new = {"is_drawn": True, "sink": sink}, {"sink": sink}
+        return _told(meeting(old=old, new=new, fingerprint=fingerprint), "code-changed")
+
+    assert found("foreachBatch", "b") == [Verdict.COMPATIBLE]
+    assert found("foreachBatch", "a") == []
+    assert found("parquet", "b") == []  # the plan and the options are all there is
+
+
+def test_options_that_change_no_record_stop_nothing() -> None:
+    cached = source(discardcachedinputratio="0.1", maxcachedfiles="10")
+    told = _judged(meeting(new={"sources": (cached,)}))
+    assert told.verdict is Verdict.COMPATIBLE
+    old, new = ({"sources": (source("csv", **more),)} for more in ({}, {"maxcharspercolumn": "3"}))
+    short = meeting(old=old, new=new)
+    assert _told(short, "source-options-changed") == [Verdict.UNKNOWN]
+
+
+def test_a_rate_that_changes_changes_the_numbers() -> None:
+    old, new = ({"sources": (source("rate", rowspersecond=n),)} for n in ("5", "50"))
+    (found,) = source_limits_changed.check(meeting(("4",), old, new))
+    assert "come again" in (found.why or "")
