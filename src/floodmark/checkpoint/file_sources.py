@@ -17,7 +17,8 @@ from floodmark.connectors.source import SourceOffset, Sureness, Traces
 
 def file_sources(evidence: Evidence, batch: int) -> Iterator[SourceOffset]:
     """Yield the sources that keep a list of files, with their positions after a batch."""
-    for at, source in enumerate(evidence.positions.get(batch, ())):
+    sources = evidence.positions.get(batch, ())
+    for at, source in enumerate(sources):
         if not about(source).lists_files or source.offset is None:
             continue
         initial = evidence.checkpoint.initial.get(source.id)
@@ -29,18 +30,19 @@ def file_sources(evidence: Evidence, batch: int) -> Iterator[SourceOffset]:
             continue
         # A bare number is an entry only beside a list, which can be an earlier source's.
         tells = has_list and type(source.offset) is not int
-        if tells or not _is_of_others(_noted_kind(evidence, source.id, at)):
+        if tells or not _is_of_others(_noted_kind(evidence, source.id, at, len(sources))):
             yield source
 
 
-def _noted_kind(evidence: Evidence, source: str, at: int) -> str:
+def _noted_kind(evidence: Evidence, source: str, at: int, of: int) -> str:
+    """Return the noted kind of a source, which is number `at` of `of`."""
     note: Mapping[str, Any] = evidence.starts[-1].note if evidence.starts else {}
     listed = note.get("sources")
     noted = (
         [one if isinstance(one, dict) else {} for one in listed] if isinstance(listed, list) else []
     )
     named = next((one for one in noted if one.get("name") == source), None)
-    if named is None and len(noted) == len(evidence.checkpoint.sources):
+    if named is None and len(noted) == of:  # otherwise the note is of other code
         named = noted[at]
     return str((named or {}).get("kind") or "").strip().lower()
 
