@@ -144,11 +144,19 @@ class Campaign:
                 done = self.batches()
                 self._feed(self.chance.uniform(0.2, 2))
                 process = self.start()
-            self._feed(3)
-            _until(self.is_equal, f"{self.totals()} is not {self.oracle}", 900)
+            self.finish(process)
         finally:
             if process.poll() is None:
                 self.kill(process)
+
+    def finish(self, process: subprocess.Popen[bytes]) -> None:
+        """Wait until the totals are those of all files."""
+        self._feed(3)
+        deadline = time.monotonic() + 900
+        while not self.is_equal():
+            assert process.poll() is None, (self.root / "run.log").read_text()[-3000:]
+            assert time.monotonic() < deadline, f"{self.totals()} is not {self.oracle}"
+            time.sleep(0.2)
 
     def _feed(self, seconds: float) -> None:
         ends = time.monotonic() + seconds
@@ -165,10 +173,3 @@ class Campaign:
         return found.keys() == self.oracle.keys() and all(
             abs(found[customer] - total) < 0.02 for customer, total in self.oracle.items()
         )
-
-
-def _until(reached: Callable[[], bool], what: str, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.2)
