@@ -60,6 +60,7 @@ bench-quick: setup ## A few ratios in half a minute: fails if one is half as fas
 	@$(BIN)/python bench/quick
 
 soak: setup java services ## The long campaigns; docs/reliability.md keeps their last numbers
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group emulators
 	@$(BIN)/python -m pytest -m soak --override-ini addopts= -q -s
 
 docs: setup ## Build the site in site/, with both generators; a warning fails it
