@@ -26,6 +26,7 @@ from state_read import PROVIDERS, make, read_spark, session
 RATIOS = {"rocksdb": 1.3, "hdfs": 2.0}
 MOST_MEGABYTES = 700
 TIMES = 3
+UNNOTED = "last-start-unknown"  # plain Spark made the state, and noted no code
 APP = """\
 from floodmark import pipeline
 from pyspark.sql import functions as F
@@ -51,7 +52,7 @@ def migrate(checkpoint: str, folder: Path, app: str) -> None:
 
     new = folder / "new"
     shutil.rmtree(new, ignore_errors=True)
-    api.migrate(checkpoint, str(new), app=app, carrying=Carrying(True, 0))
+    api.migrate(checkpoint, str(new), app=app, accept=UNNOTED, carrying=Carrying(True, 0))
 
 
 def repartition(spark: Any, checkpoint: str, folder: Path) -> float:
@@ -76,7 +77,8 @@ def saved_plan(checkpoint: str, folder: Path, app: str) -> str:
     from floodmark.changes.plan.saved import save_plan
 
     shutil.rmtree(folder / "new", ignore_errors=True)
-    change = api.migrate(checkpoint, str(folder / "new"), app=app, carrying=Carrying(False, 0))
+    look = Carrying(False, 0)
+    change = api.migrate(checkpoint, str(folder / "new"), app=app, accept=UNNOTED, carrying=look)
     save_plan(change.plan, str(folder / "plan.json"))
     return str(folder / "plan.json")
 
