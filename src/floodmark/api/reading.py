@@ -132,7 +132,7 @@ def files(
     storage: Storage | None = None,
 ) -> tuple[InputFile, ...]:
     """Return which input files each batch took."""
-    from floodmark.checkpoint.views.position import choose_batch, offsets_lost
+    from floodmark.checkpoint.views.position import choose_batch, refuse_lost_offsets
     from floodmark.connectors.files.input_files import file_sources, input_files
     from floodmark.connectors.files.live import read_source_log
 
@@ -145,8 +145,7 @@ def files(
             f"File sources here: {', '.join(chosen) or 'none'}.",
             "`floodmark inspect CP` shows them all.",
         )
-    if checkpoint.latest_batch is None and checkpoint.committed_batch is not None:
-        raise offsets_lost(checkpoint)
+    refuse_lost_offsets(checkpoint)
     newest = f"{OFFSETS}/{checkpoint.latest_batch}"
     broken = next((item for item in checkpoint.unreadable if item.path == newest), None)
     if broken:
