@@ -290,3 +290,24 @@ def test_the_doctor_tells_what_makes_every_change_refuse(tmp_path: Path, capsys:
     status, told = _ends(capsys, "doctor", folder)
     assert status == 1
     assert "_floodmark was not examined" in told
+
+
+_DEEP = "[" * 5_000
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("state", "CP", "--key", _DEEP),
+        ("inspect", "CP", "--storage", f"a={_DEEP}"),
+        ("repair", "CP", "--out", _DEEP),
+        ("diff", "CP", "--batches", f"0..{'9' * 5_000}"),
+    ],
+    ids=lambda options: options[0],
+)
+def test_an_option_that_is_deep_or_long_is_wrong_use(
+    options: tuple[str, ...], tmp_path: Path, capsys: Capture
+) -> None:
+    samples.write(tmp_path, samples.logs([0, 1], [0]))
+    status, _ = _ends(capsys, *(str(tmp_path) if one == "CP" else one for one in options))
+    assert status in (0, 2)

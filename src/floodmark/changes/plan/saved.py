@@ -7,7 +7,7 @@ from pathlib import Path
 from floodmark.changes.plan import Plan, render_plan
 from floodmark.changes.plan.parsing import parse_plan
 from floodmark.errors import WrongUse
-from floodmark.limits import check_size
+from floodmark.limits import check_size, current
 from floodmark.storage.modes import open_private
 
 
@@ -30,7 +30,12 @@ def bytes_of(path: str) -> bytes:
     """Return the content of a file that the user names: a saved plan, or offsets."""
     try:
         check_size(path, Path(path).stat().st_size, "plan")
-        return Path(path).read_bytes()
+        # A device or a pipe has no size, and may never end.
+        most = current().of("plan")
+        with open(path, "rb") as file:
+            data = file.read(most + 1)
+        check_size(path, len(data), "plan")
+        return data
     except OSError as error:
         raise WrongUse(
             f"{path}: cannot read it ({error.strerror})", do="Check the path of the file."
