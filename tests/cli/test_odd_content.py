@@ -311,3 +311,14 @@ def test_an_option_that_is_deep_or_long_is_wrong_use(
     samples.write(tmp_path, samples.logs([0, 1], [0]))
     status, _ = _ends(capsys, *(str(tmp_path) if one == "CP" else one for one in options))
     assert status in (0, 2)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no endless file here")
+def test_offsets_from_a_file_without_an_end(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLOODMARK_LIMITS", "plan=2M")
+    samples.write(tmp_path, samples.logs([0, 1], [0]))
+    status, told = _ends(capsys, "rewind", tmp_path, "--to-offsets", "/dev/zero")
+    assert status == 3
+    assert "more than is read" in told
