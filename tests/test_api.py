@@ -67,6 +67,26 @@ def test_scan_yields_as_it_finds(tmp_path: Path) -> None:
     found = floodmark.scan([str(tmp_path)])
     assert next(found).latest_batch == 0
     assert len(list(found)) == 2
+    assert len(list(floodmark.scan(tmp_path))) == 3
+
+
+def test_state_of_two_paths_is_compared(tmp_path: Path) -> None:
+    tree = samples.logs([0], [0])
+    one, two = (samples.write(tmp_path / name, tree) for name in "ab")
+    with pytest.raises(floodmark.FloodmarkError, match="no state"):
+        floodmark.read_state(one)  # type: ignore[arg-type]
+    assert not floodmark.diff_state(one, two)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("path", ["a\0b", "a\ud800b"])
+def test_a_path_that_no_file_can_have(path: str, tmp_path: Path) -> None:
+    sales = str(samples.write(tmp_path / "sales", samples.logs([0], [0])))
+    with pytest.raises(floodmark.FloodmarkError):
+        floodmark.inspect(path)
+    with pytest.raises(floodmark.FloodmarkError):
+        floodmark.copy(path, sales)
+    with pytest.raises(floodmark.FloodmarkError):
+        floodmark.copy(sales, path)
 
 
 def test_a_notebook_shows_a_checkpoint(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import enum
 import json
 from collections.abc import Mapping
 from functools import lru_cache
+from math import isfinite
 from typing import Any
 
 from floodmark.visible import json_visible
@@ -17,7 +18,8 @@ _PLAIN = frozenset({str, int, bool, float})
 def to_wire(value: Any) -> Any:
     """Return the value as plain JSON data; a field named `x_` becomes `x`."""
     if value is None or type(value) in _PLAIN:
-        return value
+        # JSON has no NaN and no infinity: a strict reader would refuse the whole document.
+        return str(value) if type(value) is float and not isfinite(value) else value
     if isinstance(value, enum.Enum):
         return value.value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

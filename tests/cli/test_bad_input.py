@@ -318,6 +318,7 @@ WILD = {
     ),
     "half a character": samples.offset_entry(1, '{"tag":"\\ud800"}'),
     "not a number": samples.offset_entry(1, '{"tag": NaN}'),
+    "beyond a float": samples.offset_entry(1, '{"tag":1e999,"other":[-1e400]}'),
     "no metadata": b"v1\n\n0",
     "no source": samples.offset_entry(1),
     "a long text": samples.offset_entry(1, '{"tag":"' + "x" * 10_000 + '"}'),

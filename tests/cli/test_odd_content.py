@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import samples
 from floodmark.checkpoint.text import json_text
 from floodmark.cli.main import run
 
@@ -229,3 +231,94 @@ def test_json_of_half_a_character_is_json_again() -> None:
     assert json.loads(text.encode()) == value
     assert "é" in text
     assert "😀" in text
+
+
+def _commits_alone(folder: Path) -> None:
+    shutil.rmtree(folder / "offsets")
+
+
+def _linked_offsets(folder: Path) -> None:
+    (folder / "offsets").rename(folder.parent / "offsets")
+    (folder / "offsets").symlink_to(folder.parent / "offsets")
+
+
+def _broken_newest(folder: Path) -> None:
+    newest = max((folder / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+    newest.write_bytes(b"v1\n{")
+
+
+@pytest.mark.parametrize("lose", [_commits_alone, _linked_offsets, _broken_newest])
+@pytest.mark.parametrize("verb", ["check", "outline", "lag", "compact", "offsets"])
+def test_a_used_checkpoint_whose_position_is_lost_is_not_a_new_one(
+    verb: str, lose: Callable[[Path], None], tmp_path: Path, capsys: Capture
+) -> None:
+    # A new checkpoint fits any code: `check` answered "same" here.
+    folder = _golden(tmp_path, "4.2/dedup")
+    _rest(folder)
+    lose(folder)
+    application = ["app.py"] if verb == "check" else []
+    status, told = _ends(capsys, verb, folder, *application)
+    assert status in (1, 3)
+    assert "no batch was planned yet" not in told
+    assert f"floodmark doctor {folder}" in told or "is a link" in told, "the command can be pasted"
+
+
+@pytest.mark.parametrize("field", ["reservoirVersion", "index", "sourceVersion", "logOffset"])
+def test_an_offset_that_its_source_cannot_read_is_damage_for_every_verb(
+    field: str, tmp_path: Path, capsys: Capture
+) -> None:
+    delta = json.loads(samples.DELTA_OFFSET) | {field: "8"}
+    offset = json_text({field: "8"} if field == "logOffset" else delta, separators=(",", ":"))
+    samples.write(tmp_path, samples.logs([0, 1], [0], lambda _: offset))
+    status, told = _ends(capsys, "inspect", tmp_path, "--json")
+    assert [one["path"] for one in json.loads(told)["unreadable"]] == ["offsets/0", "offsets/1"]
+    assert _ends(capsys, "doctor", tmp_path)[0] == 1
+    status, told = _ends(capsys, "offsets", tmp_path)
+    assert status == 3
+    assert f"{field} is '8', not a whole number" in told
+    assert f"floodmark doctor {tmp_path}" in told
+    assert _ends(capsys, "upgrade", tmp_path, f"{tmp_path}-new")[0] == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="there are no links here")
+def test_the_doctor_tells_what_makes_every_change_refuse(tmp_path: Path, capsys: Capture) -> None:
+    folder = _golden(tmp_path, "4.2/dedup")
+    _rest(folder)
+    (tmp_path / "elsewhere").mkdir()
+    (folder / "_floodmark").symlink_to(tmp_path / "elsewhere")
+    assert _ends(capsys, "upgrade", folder, tmp_path / "new")[0] == 3
+    status, told = _ends(capsys, "doctor", folder)
+    assert status == 1
+    assert "_floodmark was not examined" in told
+
+
+_DEEP = "[" * 5_000
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("state", "CP", "--key", _DEEP),
+        ("inspect", "CP", "--storage", f"a={_DEEP}"),
+        ("repair", "CP", "--out", _DEEP),
+        ("diff", "CP", "--batches", f"0..{'9' * 5_000}"),
+    ],
+    ids=lambda options: options[0],
+)
+def test_an_option_that_is_deep_or_long_is_wrong_use(
+    options: tuple[str, ...], tmp_path: Path, capsys: Capture
+) -> None:
+    samples.write(tmp_path, samples.logs([0, 1], [0]))
+    status, _ = _ends(capsys, *(str(tmp_path) if one == "CP" else one for one in options))
+    assert status in (0, 2)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no endless file here")
+def test_offsets_from_a_file_without_an_end(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLOODMARK_LIMITS", "plan=2M")
+    samples.write(tmp_path, samples.logs([0, 1], [0]))
+    status, told = _ends(capsys, "rewind", tmp_path, "--to-offsets", "/dev/zero")
+    assert status == 3
+    assert "more than is read" in told

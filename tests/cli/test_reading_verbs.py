@@ -296,6 +296,30 @@ def test_scan_of_several_roots_and_of_none(tmp_path: Path, capsys: Capture) -> N
     assert _text(capsys, 0, "scan", tmp_path / "none") == "No checkpoint found.\n"
 
 
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="there are no links here")
+def test_scan_says_where_it_did_not_look(tmp_path: Path, capsys: Capture) -> None:
+    samples.write(tmp_path / "root/sales", samples.logs([0], [0]))
+    samples.write(tmp_path / "elsewhere", samples.logs([0], [0]))
+    for at in range(7):
+        (tmp_path / f"root/link-{at}").symlink_to(tmp_path / "elsewhere")
+    assert run(["scan", str(tmp_path / "root"), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert len(json.loads(out)["checkpoints"]) == 1
+    told = err.splitlines()
+    assert told[0].startswith(f"not searched: {tmp_path}/root/link-0: a link")
+    assert told[5:] == ["not searched: 2 more"]
+
+
+@pytest.mark.parametrize(
+    "verb", ["inspect", "batches", "doctor", "upgrade", "copy", "rewind", "undo", "repair"]
+)
+def test_a_file_is_no_checkpoint_for_any_verb(verb: str, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "a.txt").write_text("text")
+    more = {"upgrade": ["new"], "copy": ["new"], "rewind": ["--to-batch", "0"]}.get(verb, [])
+    assert run([verb, str(tmp_path / "a.txt"), *more]) == 3
+    assert "a.txt is a file, not a checkpoint folder" in capsys.readouterr().err
+
+
 def test_scan_passes_over_what_it_may_not_read(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

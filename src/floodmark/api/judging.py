@@ -151,6 +151,7 @@ def check(
     if adopt and old is None and old_ref is None:
         raise WrongUse("--adopt needs the old code", do="Give it: --old OLD.py, or --old-ref REV.")
     require_spark_extra(and_state=False)
+    from floodmark.checkpoint.views.position import refuse_broken_newest
     from floodmark.engine.code.check import CheckOptions, check_application, check_outline
     from floodmark.engine.code.rehearse import DEFAULT_CAP
     from floodmark.engine.spark.session import log_to
@@ -177,6 +178,7 @@ def check(
             return check_outline(outlined, str(application), request)
         files = open_files(str(path), storage)
         checkpoint = structured(load(files))
+        refuse_broken_newest(checkpoint)  # before the application runs
         return check_application(files, checkpoint, str(application), request)
 
 

@@ -69,8 +69,10 @@ def ask_lag(
     timeout: float,
 ) -> Lag:
     """Return the lag of a loaded checkpoint with the entry of its last finished batch."""
+    from floodmark.checkpoint.views.position import refuse_lost_offsets
     from floodmark.connectors.lag import done_batch, tell_lags
 
+    refuse_lost_offsets(checkpoint)
     done = done_batch(checkpoint)
     place = public_url(checkpoint.path)
     if checkpoint.latest_batch is None:

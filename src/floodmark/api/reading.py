@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gc
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from os import PathLike
 from typing import TYPE_CHECKING
 
 from floodmark.api.arguments import (
@@ -132,7 +133,7 @@ def files(
     storage: Storage | None = None,
 ) -> tuple[InputFile, ...]:
     """Return which input files each batch took."""
-    from floodmark.checkpoint.views.position import choose_batch, offsets_lost
+    from floodmark.checkpoint.views.position import choose_batch, refuse_lost_offsets
     from floodmark.connectors.files.input_files import file_sources, input_files
     from floodmark.connectors.files.live import read_source_log
 
@@ -145,8 +146,7 @@ def files(
             f"File sources here: {', '.join(chosen) or 'none'}.",
             "`floodmark inspect CP` shows them all.",
         )
-    if checkpoint.latest_batch is None and checkpoint.committed_batch is not None:
-        raise offsets_lost(checkpoint)
+    refuse_lost_offsets(checkpoint)
     newest = f"{OFFSETS}/{checkpoint.latest_batch}"
     broken = next((item for item in checkpoint.unreadable if item.path == newest), None)
     if broken:
@@ -218,30 +218,49 @@ def diff_state(
     require_state_extra()
     from floodmark.statestore.compare import Side, compare_state
 
-    one = open_files(left, storage)
+    one = open_files(str(left), storage)
     checkpoint = structured(load(one))
     if right is not None:
-        other = open_files(right, storage)
-        sides = Side(one, checkpoint, None), Side(other, load(other), None)
+        other = open_files(str(right), storage)
+        sides = Side(one, checkpoint, None), Side(other, structured(load(other)), None)
         return Shown(compare_state(*sides))
     if batches is None:
         raise _two_sides()
     return Shown(compare_state(*(Side(one, checkpoint, batch) for batch in batches)))
 
 
-def scan(roots: str | Iterable[str], storage: Storage | None = None) -> Iterator[ScanEntry]:
-    """Yield every checkpoint below the roots; a root may be a pipeline's YAML."""
+def scan(
+    roots: str | PathLike[str] | Iterable[str],
+    storage: Storage | None = None,
+    *,
+    pass_over: Callable[[str, str], None] | None = None,
+) -> Iterator[ScanEntry]:
+    """Yield every checkpoint below the roots; a root may be a pipeline's YAML.
+
+    `pass_over` is called for each link and each odd name, which are not searched, with its path and
+    what it is.
+    """
     from floodmark.api.pipelines import storage_of, with_flow
     from floodmark.storage.listing.scan import scan as scan_below
 
-    for given in [roots] if isinstance(roots, str) else roots:
-        root, pipeline = storage_of(given)
+    for given in [str(roots)] if isinstance(roots, (str, PathLike)) else roots:
+        root, pipeline = storage_of(str(given))
         place = open_files(root, storage)
         level = place.level()
         if not level.folders and not level.files:
             place.list()  # this reports a wrong root, if it is not only empty
-        for entry in scan_below(place, _diagnosed):
+        for entry in scan_below(place, _diagnosed, _below(place.root, pass_over)):
             yield with_flow(entry, storage, pipeline)
+
+
+def _below(root: str, pass_over: Callable[[str, str], None] | None) -> Callable[[str, str], None]:
+    """Return `pass_over` with whole paths in place of those below a root."""
+
+    def tell(path: str, what: str) -> None:
+        if pass_over is not None:
+            pass_over(f"{root}/{path}", what)
+
+    return tell
 
 
 def _diagnosed(files: Files) -> ScanEntry:

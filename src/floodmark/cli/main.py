@@ -276,9 +276,16 @@ def _checkpoint_of(arguments: list[str]) -> str | None:
     except click.ClickException:
         return None
     named = {one.metavar: asked.params.get(one.name or "") for one in command.params}
-    checkpoint = named.get("CP")
+    checkpoint = named.get("CP") or _no_outline(named.get("CP|OUTLINE"))
     is_alone = named.get("[OTHER]") is None and named.get("REPO") is None
     return checkpoint if isinstance(checkpoint, str) and is_alone else None
+
+
+def _no_outline(named: object) -> object:
+    """Return the path, unless it is an outline: no command about the checkpoint takes that."""
+    from pathlib import Path
+
+    return None if isinstance(named, str) and Path(named).is_file() else named
 
 
 def _show_accepting(error: FloodmarkError, arguments: list[str]) -> None:

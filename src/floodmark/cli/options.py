@@ -51,7 +51,7 @@ def _typed(text: str) -> Any:
 
         try:
             return json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return text
     return text
 
@@ -61,7 +61,8 @@ def batch_range(_ctx: click.Context, _option: click.Parameter, value: str | None
     if value is None:
         return None
     first, dots, last = value.partition("..")
-    if not (dots and first.isdecimal() and last.isdecimal()):
+    # int() refuses thousands of digits.
+    if not (dots and all(one.isdecimal() and len(one) < 20 for one in (first, last))):
         raise click.BadParameter(f"{value!r} is not two batches such as 5..7")
     return int(first), int(last)
 
@@ -74,7 +75,7 @@ def json_key(_ctx: click.Context, _option: click.Parameter, value: str | None) -
 
     try:
         key = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         key = None
     if not isinstance(key, dict):
         raise click.BadParameter(f'{value!r} is not a JSON object such as {{"customerId": "c1"}}')

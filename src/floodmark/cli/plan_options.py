@@ -37,7 +37,11 @@ def _writable(_ctx: click.Context, _option: click.Parameter, value: str | None) 
         from pathlib import Path
 
         folder = Path(value).parent
-        if Path(value).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        try:
+            fits = folder.is_dir() and not Path(value).is_dir() and os.access(folder, os.W_OK)
+        except OSError:  # the name is longer than the file system allows
+            fits = False
+        if not fits:
             raise click.BadParameter(
                 f"{value!r} cannot be written: name a file in a folder that is there"
             )

@@ -11,14 +11,23 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from math import isfinite
 from typing import Any
 
 from floodmark.checkpoint.text import compact_json, is_too_deep, shorten
 from floodmark.errors import MalformedFile
 
 UNKNOWN = "unknown"
+
+
+def _finite(text: str) -> float | str:
+    """Return the number; its text if it is beyond a float (1e999), which JSON could not show."""
+    number = float(text)
+    return number if isfinite(number) else text
+
+
 # json.dumps writes NaN for a Python source, which is not JSON: it is read as text.
-_DECODER = json.JSONDecoder(parse_constant=str)
+_DECODER = json.JSONDecoder(parse_constant=str, parse_float=_finite)
 _SHOWN = 90
 _BELOW_ZERO = re.compile(rb'"[0-9]+" ?: ?-[0-9]')
 LONGS = range(-(2**63), 2**63)
@@ -230,6 +239,10 @@ class SourceKind:
     def first_offset(self, initial: bytes | None) -> Any:
         """Return where batch 0 began, by `sources/<id>/0`; None if that is not known."""
         return None
+
+    def check_offset(self, offset: Any) -> None:
+        """Raise MalformedFile if the offset has this kind's fields, but with other content."""
+        return
 
     def check_initial(self, data: bytes) -> None:
         """Raise MalformedFile if `sources/<id>/0` is damaged."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outline import OperatorOutline
+from floodmark.checkpoint.views.position import refuse_broken_newest
 from floodmark.connectors.files.live import seen_file
 from floodmark.connectors.registry import about
 from floodmark.errors import FloodmarkError
@@ -24,6 +25,8 @@ def gather_held(files: Files, checkpoint: Checkpoint, look: bool = True) -> Held
 
     Without `look` no state is read: the plan of the old code shows its windows.
     """
+    # Without its newest entry a used checkpoint looks like a new one, which fits any code.
+    refuse_broken_newest(checkpoint)
     held = held_operators(files, checkpoint)
     note = acting_note(files, checkpoint.committed_batch)
     # A plan shows more about windows than a key does, without reading the state.

@@ -174,4 +174,5 @@ def _parse_entry(path: str, data: bytes) -> None:
 
 def _parse_whole_offsets(data: bytes) -> None:
     for source, text in parse_offsets(data).offsets:
-        read_source_offset(source, text)
+        found = read_source_offset(source, text)
+        about(found).check_offset(found.offset)

@@ -8,6 +8,7 @@ so no code above may need one.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -85,8 +86,7 @@ def open_files(location: str, options: Mapping[str, Any] | None = None) -> Writa
     if not location:
         raise WrongUse("the path is empty", do="Give a folder or a URL such as s3://bucket/folder.")
     path = local_path(location)
-    if "\0" in (location if path is None else path):
-        raise CannotRead(f"{location!r}: a path has no null character", do="Check the path.")
+    _refuse_characters(location if path is None else path)
     if path is not None:
         from floodmark.storage.local import LocalFiles
 
@@ -97,6 +97,19 @@ def open_files(location: str, options: Mapping[str, Any] | None = None) -> Writa
     remember_all(options or {})
 
     return RemoteFiles.open(location, dict(options or {}))
+
+
+def _refuse_characters(path: str) -> None:
+    if "\0" in path:
+        raise CannotRead(f"{path!r}: a path has no null character", do="Check the path.")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise CannotRead(
+            f"{path!r}: no file can have this name",
+            "It holds half of a character.",
+            "Check the path.",
+        ) from None
 
 
 def local_path(location: str) -> str | None:
@@ -132,14 +145,15 @@ def place_name(location: str) -> str:
     from floodmark.checkpoint.places.plain_place import plain_place
 
     path = local_path(location)
+    _refuse_characters(location if path is None else path)
     return plain_place(location) if path is None else realpath(path)
 
 
 def is_a_file(location: str) -> NotACheckpoint:
-    return NotACheckpoint(
-        f"{location} is a file, not a checkpoint folder",
-        do="Give the folder that the query has as its checkpointLocation.",
-    )
+    do = "Give the folder that the query has as its checkpointLocation."
+    if location.endswith((".yml", ".yaml")):
+        do = "`floodmark inspect CP` shows the flows of a pipeline: give the folder of one."
+    return NotACheckpoint(f"{location} is a file, not a checkpoint folder", do=do)
 
 
 def unreadable(location: str, error: BaseException) -> CannotRead:

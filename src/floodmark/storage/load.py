@@ -31,7 +31,7 @@ from floodmark.checkpoint.metadata import parse_metadata, parse_operator_metadat
 from floodmark.checkpoint.model import Checkpoint, Kind, Unreadable
 from floodmark.checkpoint.offsets import OffsetEntry, parse_offsets
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.connectors.registry import has_form_of_several, read_source_offset
+from floodmark.connectors.registry import about, has_form_of_several, read_source_offset
 from floodmark.connectors.source import Traces, parse_offset_text
 from floodmark.errors import (
     CannotRead,
@@ -320,7 +320,8 @@ def _with_sound_sources(
     for batch in checked:
         try:
             for source, text in offsets[batch].offsets:
-                read_source_offset(source, text, initial.get(source))
+                found = read_source_offset(source, text, initial.get(source))
+                about(found).check_offset(found.offset)
         except MalformedFile as error:
             reading.fail(f"{OFFSETS}/{batch}", error)
             damaged.add(batch)

@@ -113,6 +113,10 @@ class LocalFiles:
                 os.close(descriptor)
         except FileNotFoundError:
             raise FileGone(f"{path} is not there") from None
+        except NotADirectoryError as error:
+            raise (
+                is_a_file(self.root) if os.path.isfile(self.folder) else unreadable(path, error)
+            ) from None
         except OSError as error:
             raise unreadable(path, error) from None
         return data

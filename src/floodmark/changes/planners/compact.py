@@ -34,6 +34,7 @@ from floodmark.checkpoint.layout import (
 )
 from floodmark.checkpoint.state_chain import StateIndex, StoreChain
 from floodmark.checkpoint.text import several
+from floodmark.checkpoint.views.position import refuse_lost_offsets
 from floodmark.connectors.files.file_log import COMPACT, SINK_LOG, log_id
 from floodmark.connectors.registry import about
 from floodmark.errors import NoAnswer, WrongUse
@@ -60,6 +61,7 @@ def retained(asked: int | None, note: Mapping[str, Any] | None) -> int:
 
 
 def plan_compact(origin: Origin, keep: int, sink: SinkPlace | None = None) -> Plan:
+    refuse_lost_offsets(origin.checkpoint)
     if origin.checkpoint.latest_batch is None:
         raise NoAnswer(
             f"{origin.location}: no batch was planned yet, so there is nothing to remove",

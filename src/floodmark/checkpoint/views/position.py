@@ -87,6 +87,7 @@ def choose_batch(checkpoint: Checkpoint, batch: int | None, at_ms: int | None) -
 def _last_committed(checkpoint: Checkpoint) -> int:
     if checkpoint.committed_batch is not None:
         return checkpoint.committed_batch
+    refuse_lost_offsets(checkpoint)
     if checkpoint.latest_batch is None:
         raise NoAnswer(
             f"{checkpoint.path}: no batch was planned yet, so there is no offset",
@@ -152,12 +153,30 @@ def _require_readable(checkpoint: Checkpoint, batch: int) -> None:
     )
 
 
+def refuse_lost_offsets(checkpoint: Checkpoint) -> None:
+    """Raise if batches were planned, and no entry shows where the sources stand."""
+    hidden = any(item.path == OFFSETS for item in checkpoint.unexamined)
+    if checkpoint.latest_batch is None and (hidden or checkpoint.committed_batch is not None):
+        raise offsets_lost(checkpoint)
+
+
+def refuse_broken_newest(checkpoint: Checkpoint) -> None:
+    """Raise if the entry that shows the sources and settings is lost or cannot be read."""
+    refuse_lost_offsets(checkpoint)
+    if checkpoint.latest_batch is not None:
+        checkpoint.refuse_broken_offsets(
+            checkpoint.latest_batch, "`floodmark doctor CP` says what to do about it."
+        )
+
+
 def offsets_lost(checkpoint: Checkpoint) -> BatchPurged | CannotRead:
     for item in checkpoint.unexamined:
         if item.path == OFFSETS:
             return CannotRead(
                 f"{checkpoint.path}/{OFFSETS} was not examined: {item.reason}",
-                do="Put the folder itself in its place. `floodmark doctor CP` says more.",
+                "Which batches were planned is not known.",
+                "Put the folder itself in its place, or make it readable. "
+                "`floodmark doctor CP` says more.",
             )
     committed = checkpoint.committed_batch
     return BatchPurged(

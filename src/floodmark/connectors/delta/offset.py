@@ -67,6 +67,10 @@ class DeltaSource(SourceKind):
             )
         return None
 
+    def check_offset(self, offset: Any) -> None:
+        if offset is not None:
+            _is_known_form(offset)
+
     def explain(self, end: Any, start: Any) -> list[str]:
         return [arrow(_words(start), _words(end))]
 
@@ -144,21 +148,31 @@ def is_schema_log(path: str) -> bool:
 
 
 def parse_delta_offset(offset: Any) -> DeltaOffset:
-    if not isinstance(offset, dict) or not isinstance(offset.get("reservoirId"), str):
-        raise MalformedFile(f"not a Delta offset: {shorten(repr(offset))}")
-    source_version = long_of(offset, "sourceVersion", "the Delta offset")
-    if source_version not in (1, _NEWEST_DELTA_SOURCE):
+    if not _is_known_form(offset):
         raise MalformedFile(
-            f"Delta offset of sourceVersion {source_version}; "
-            f"this floodmark reads 1 and {_NEWEST_DELTA_SOURCE}"
+            f"Delta offset of sourceVersion {offset['sourceVersion']}; "
+            f"this floodmark reads 1 and {_NEWEST_DELTA_SOURCE}",
+            "A newer Delta may have written it.",
+            "Upgrade floodmark. `floodmark batches CP` shows the offset as it is.",
         )
     return DeltaOffset(
         offset["reservoirId"],
-        long_of(offset, "reservoirVersion", "the Delta offset"),
-        long_of(offset, "index", "the Delta offset"),
+        offset["reservoirVersion"],
+        offset["index"],
         offset.get("isStartingVersion") is True,
-        source_version,
+        offset["sourceVersion"],
     )
+
+
+def _is_known_form(offset: Any) -> bool:
+    """Whether this release knows the form; raises for fields that no Delta can read."""
+    if not isinstance(offset, dict) or not isinstance(offset.get("reservoirId"), str):
+        raise MalformedFile(f"not a Delta offset: {shorten(repr(offset))}")
+    if long_of(offset, "sourceVersion", "the Delta offset") not in (1, _NEWEST_DELTA_SOURCE):
+        return False
+    for field in ("reservoirVersion", "index"):
+        long_of(offset, field, "the Delta offset")
+    return True
 
 
 def _words(offset: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""Reads the file source's offsets: the newest entry of its own list of seen files. Pure. Pure.
+"""Reads the file source's offsets: the newest entry of its own list of seen files. Pure.
 
 `{"logOffset":12}` (FileStreamSourceOffset); Spark 2.0 and 2.1 wrote the bare number.
 """
@@ -49,6 +49,10 @@ class FileSource(SourceKind):
 
     def began(self, traces: Traces) -> bool:
         return traces.initial_body.startswith(b'{"path"')
+
+    def check_offset(self, offset: Any) -> None:
+        if isinstance(offset, dict):
+            parse_log_offset(offset)
 
     def explain(self, end: Any, start: Any) -> list[str]:
         return [f"log entry {arrow(_entry(start), _entry(end))}"]

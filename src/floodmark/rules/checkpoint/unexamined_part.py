@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import NOTES
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
@@ -22,5 +23,12 @@ RULE = Rule(
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    for item in evidence.checkpoint.unexamined:
+    checkpoint, listed = evidence.checkpoint, evidence.mtimes
+    notes = (
+        item
+        for item in checkpoint.unreadable
+        # Spark never looks here, but every change does.
+        if item.path.partition("/")[0] == NOTES and item.path not in listed
+    )
+    for item in (*checkpoint.unexamined, *notes):
         yield RULE.finding(item.path, f"{item.path} was not examined: {item.reason.rstrip('.')}.")

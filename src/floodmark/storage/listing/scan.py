@@ -28,6 +28,12 @@ from floodmark.storage.load import load
 _AT_ONCE = 16
 # Files that changes have kept look like a checkpoint, but are none.
 _PASSED_OVER = (".", TABLE_LOG, SINK_LOG, NOTES)
+PassOver = Callable[[str, str], None]
+"""Gets the path of a link or an odd name, and what it is."""
+
+
+def _silent(_path: str, _what: str) -> None:
+    pass
 
 
 def looks_like_checkpoint(level: Folder) -> bool:
@@ -41,9 +47,7 @@ def looks_like_checkpoint(level: Folder) -> bool:
     )
 
 
-def find_checkpoints(
-    files: Files, pass_over: Callable[[str, str], None] = lambda *_: None
-) -> Iterator[Files]:
+def find_checkpoints(files: Files, pass_over: PassOver = _silent) -> Iterator[Files]:
     """Yield checkpoints, breadth first; a checkpoint's own folders are not searched.
 
     `pass_over` gets links and odd names as (path, kind). They are not followed.
@@ -75,10 +79,15 @@ def _is_empty_flow(files: Files, folder: str, level: Folder) -> bool:
     return has_nothing and flow_place(f"{files.root}/{folder}") is not None
 
 
-def scan(files: Files, look: Callable[[Files], ScanEntry] | None = None) -> Iterator[ScanEntry]:
+def scan(
+    files: Files,
+    look: Callable[[Files], ScanEntry] | None = None,
+    pass_over: PassOver = _silent,
+) -> Iterator[ScanEntry]:
     """Yield a summary of each checkpoint as it is found, also of unreadable ones.
 
-    `look` makes a checkpoint's summary; it runs in threads where reads cost.
+    `look` makes a checkpoint's summary; it runs in threads where reads cost. `pass_over` gets what
+    is not searched.
     """
     look = look or _glimpse
     # Loading means waiting for a network; on a local disk, Python's lock makes one
@@ -86,7 +95,7 @@ def scan(files: Files, look: Callable[[Files], ScanEntry] | None = None) -> Iter
     workers = _AT_ONCE if files.reads_cost else 1
     with ThreadPoolExecutor(workers) as pool:
         running: set[Future[ScanEntry]] = set()
-        for found in _found(files):
+        for found in _found(files, pass_over):
             running.add(pool.submit(_entry, found, look))
             if len(running) >= 4 * workers:
                 done, running = wait(running, return_when=FIRST_COMPLETED)
@@ -95,12 +104,12 @@ def scan(files: Files, look: Callable[[Files], ScanEntry] | None = None) -> Iter
             yield future.result()
 
 
-def _found(files: Files) -> Iterator[Files]:
+def _found(files: Files, pass_over: PassOver) -> Iterator[Files]:
     """Yield the checkpoints below a location, with listings if one request gave many."""
     first = next_page(files, "")
     # A flow's checkpoint may be an empty folder, which a listing of files does not show.
     if first is None or FLOW_CHECKPOINTS in (*files.root.split("/"), *files.level().folders):
-        yield from find_checkpoints(files)
+        yield from find_checkpoints(files, pass_over)
         return
     from floodmark.storage.listing.listed_scan import ListedFiles, list_found
 
