@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import floodmark
+from floodmark.cli import main as cli
 
 pytestmark = pytest.mark.spark
 
@@ -175,3 +176,21 @@ def test_old_code_of_a_revision_has_the_modules_of_that_revision(
     _git(root, "commit", "-q", "-m", "without")
     with pytest.raises(floodmark.FloodmarkError, match=r"imports repo_steps\S* from the working"):
         floodmark.check(place, str(script), old_ref="HEAD", arguments=given)
+
+
+def test_printed_commands_tell_that_a_script_has_arguments(
+    spark: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    script = _write(tmp_path / "app.py", CATCHES_UP)
+    _run(script, tmp_path, monkeypatch)
+    script.write_text(CATCHES_UP.replace('"k").count()', '"k").agg(F.sum("v"), F.max("v"))'))
+    assert cli.run(["run", str(script), "--", str(tmp_path)]) == 4
+    commands = [line for line in capsys.readouterr().err.splitlines() if "migrate" in line]
+    assert commands[0].strip().startswith("floodmark migrate"), commands
+    assert commands[0].endswith("-- ARGUMENTS"), commands
+    place = str(tmp_path / "one")
+    change = floodmark.upgrade(place, f"{place}-2", app=str(script), arguments=[str(tmp_path)])
+    assert f"`floodmark check {place}-2 {script} -- ARGUMENTS`" in " ".join(change.plan.notes)
