@@ -113,3 +113,19 @@ def test_names_of_parameters_count_where_a_call_has_them() -> None:
     inner = [one.replace("size", "less") + _INNER for one in (_LESS, _TURNED)]
     assert _digest(inner[0]) != _digest(inner[1])
     assert _digest(inner[0]) == _digest(inner[0])
+
+
+def test_an_installed_package_may_import_what_is_not_there(
+    write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It catches the error and does without; only code of the user's has to have its modules."""
+    optional = "def scaled(n):\n    try:\n        import nowhere_at_all\n    except ImportError:\n"
+    write("site-packages/kit_installed.py", f"{optional}        return n * 2\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
+    module = importlib.import_module("kit_installed")
+    monkeypatch.setitem(sys.modules, "kit_installed", module)
+    text = "from kit_installed import scaled\ndef size(n):\n    return scaled(n)\n"
+    assert _digest(text) == _digest(text)
+    assert _digest(optional.replace("scaled", "size") + "        return n\n") != _digest(
+        optional.replace("scaled", "size") + "        return n\n"
+    )

@@ -668,6 +668,14 @@ def test_a_digest_differs_where_a_function_does_another_thing(text: str) -> None
         "class Kept:\n    @property\n    def few(self):\n        return {value}\n"
         "def low(n):\n    return Kept().few[n]\n",
         "import enum\nclass Kind(enum.Enum):\n    A = {value}\ndef low(n):\n    return Kind.A\n",
+        "class Kept(str):\n    def few(self):\n        return {value}\n"
+        "kept = Kept('a')\ndef low(n):\n    return kept.few()[n]\n",
+        "CODE = compile('({value})[n]', '', 'eval')\ndef low(n):\n    return eval(CODE)\n",
+        "class Kept:\n    def __init__(self, few):\n        self.few = few\n"
+        "KEPT = {Kept({value})}\ndef low(n):\n    return next(iter(KEPT)).few[n]\n",
+        "class Kept:\n    __few__ = {value}\ndef low(n):\n    return Kept().__few__[n]\n",
+        "class Meta(type):\n    @property\n    def few(cls):\n        return {value}\n"
+        "class Kept(metaclass=Meta):\n    pass\ndef low(n):\n    return Kept.few[n]\n",
     ],
 )
 def test_values_and_functions_behind_wrappers_are_in_a_digest(text: str) -> None:

@@ -24,6 +24,13 @@ class Built:
     """The checkpoint that the code names."""
     values: Mapping[str, Any] = field(default_factory=dict)
     """The pipeline's parameters."""
+    with_modules: str | None = None
+    """SHA-256 of the file and of the modules of its author that it has imported."""
+
+    @property
+    def code(self) -> str:
+        """The fingerprint by which old and new code are the same in one process."""
+        return self.with_modules or self.fingerprint
 
 
 def configure(session: Any, conf: Mapping[str, str]) -> None:

@@ -57,6 +57,10 @@ class Caught:
     line: int | None
     query: NotStarted
     """The query that the script got."""
+    settings: Any
+    """The JVM's copy of the session's settings at the start."""
+    ended: frozenset[int] = frozenset()
+    """The starts before it whose queries have ended, as far as the script knows."""
 
     @property
     def words(self) -> str:
@@ -66,9 +70,39 @@ class Caught:
         return f"{self.number}{named}{at}: {place}"
 
 
-def caught(number: int, writer: Any, line: int | None) -> Caught:
+def caught(
+    number: int, writer: Any, line: int | None, ended: frozenset[int] = frozenset()
+) -> Caught:
     name, place = location_of(writer)
-    return Caught(number, writer, name, place, line, NotStarted(name))
+    settings = _settings_of(writer).clone()
+    return Caught(number, writer, name, place, line, NotStarted(name), settings, ended)
+
+
+def settle(one: Caught) -> None:
+    """Give the session of a caught query the settings that it had at the start.
+
+    Spark runs a query with a copy of them. A script that starts several may set them in between.
+    """
+    conf = one.writer._spark.conf
+    then, now = _pairs(one.settings), _pairs(_settings_of(one.writer))
+    for key in now.keys() - then.keys():
+        if conf.isModifiable(key):
+            conf.unset(key)
+    for key, value in then.items():
+        if now.get(key) != value and conf.isModifiable(key):
+            conf.set(key, value)
+
+
+def _settings_of(writer: Any) -> Any:
+    return writer._spark._jsparkSession.sessionState().conf()
+
+
+def _pairs(settings: Any) -> dict[str, str]:
+    found, pairs = {}, settings.getAllConfs().iterator()
+    while pairs.hasNext():
+        pair = pairs.next()
+        found[str(pair._1())] = str(pair._2())
+    return found
 
 
 def location_of(writer: Any) -> tuple[str | None, str | None]:

@@ -35,7 +35,8 @@ class Starts:
 
     def add(self, writer: Any) -> NotStarted:
         with self._lock:
-            one = caught(len(self.found) + 1, writer, self._watch.line())
+            ended = frozenset(old.number for old in self.found if old.query.was_awaited)
+            one = caught(len(self.found) + 1, writer, self._watch.line(), ended)
             before = self._ended_before(one)
             if before is None:
                 self.found.append(one)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 from floodmark.engine.app.caught import Caught
@@ -69,12 +68,22 @@ def _by_place(outcome: ScriptOutcome, checkpoints: tuple[str, ...]) -> Caught:
     )
 
 
-def _refuse_shared(outcome: ScriptOutcome, found: Caught) -> None:
-    places = Counter(place_of(one.checkpoint) for one in outcome.starts if one.checkpoint)
-    if found.checkpoint is None or places[place_of(found.checkpoint)] < 2:
-        return
+def later_starts(outcome: ScriptOutcome, found: Caught) -> list[Caught]:
+    """Return the starts that use the checkpoint of a query again, when it has ended."""
+    return [one for one in _sharing(outcome, found) if found.number in one.ended]
+
+
+def _sharing(outcome: ScriptOutcome, found: Caught) -> list[Caught]:
+    if found.checkpoint is None:
+        return []
     place = place_of(found.checkpoint)
-    both = [one for one in outcome.starts if one.checkpoint and place_of(one.checkpoint) == place]
+    return [one for one in outcome.starts if one.checkpoint and place_of(one.checkpoint) == place]
+
+
+def _refuse_shared(outcome: ScriptOutcome, found: Caught) -> None:
+    both = _sharing(outcome, found)
+    if all(one.number in two.ended for at, two in enumerate(both) for one in both[:at]):
+        return  # one after the other, as a script does that catches up first
     raise WrongUse(
         f"{outcome.source.path} starts {len(both)} queries with one checkpoint: {found.checkpoint}",
         "A checkpoint belongs to one query: each would run the other's batches.\n"

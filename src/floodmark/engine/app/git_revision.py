@@ -1,15 +1,15 @@
-"""Reads the application as it was in a git revision, with the files beside it."""
+"""Reads the application as it was in a git revision, with all files of the repository."""
 
 from __future__ import annotations
 
 import contextlib
-import io
 import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from floodmark.engine.app.home import in_revision
 from floodmark.engine.pipelines.application import split_target
 from floodmark.errors import WrongUse
 
@@ -22,19 +22,30 @@ def at_revision(target: str, revision: str) -> Iterator[str]:
     top = Path(_git(folder, revision, "rev-parse", "--show-toplevel").decode().strip())
     inside = path.resolve().relative_to(top)
     commit = _git(folder, revision, "rev-parse", "--verify", f"{revision}^{{commit}}")
-    named = [str(inside.parent)] if str(inside.parent) != "." else []
-    archive = _git(top, revision, "archive", "--format=tar", commit.decode().strip(), *named)
     with tempfile.TemporaryDirectory(prefix="floodmark-revision-") as made:
-        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-            tar.extractall(made, filter="data")  # nosec B202: the filter keeps it inside
-        old = Path(made) / inside
+        # All of it: the code may import modules from anywhere in the repository.
+        archive, tree = Path(made) / "revision.tar", Path(made) / "tree"
+        to_file = f"--output={archive}"
+        _git(top, revision, "archive", "--format=tar", to_file, commit.decode().strip())
+        with tarfile.open(archive) as tar:
+            tar.extractall(tree, filter=_inside)  # nosec B202: the filter keeps it inside
+        old = tree / inside
         if not old.is_file():
             raise WrongUse(
                 f"--old-ref {revision}: {inside} is not in that revision",
                 "It was in another place then, or did not exist yet.",
                 "Give the old file itself: --old OLD.py",
             )
-        yield f"{old}:{name}" if name else str(old)
+        with in_revision(top, tree):
+            yield f"{old}:{name}" if name else str(old)
+
+
+def _inside(member: tarfile.TarInfo, tree: str) -> tarfile.TarInfo | None:
+    """Leave out what would lie outside of the folder, such as a link to an absolute path."""
+    try:
+        return tarfile.data_filter(member, tree)
+    except tarfile.FilterError:
+        return None
 
 
 def _git(folder: Path, revision: str, *arguments: str) -> bytes:

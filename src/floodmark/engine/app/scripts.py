@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.engine.app.built import Built, configure
-from floodmark.engine.app.caught import Caught
-from floodmark.engine.app.choosing import chosen, is_wanted, place_of
+from floodmark.engine.app.caught import Caught, settle
+from floodmark.engine.app.choosing import chosen, is_wanted, later_starts, place_of
 from floodmark.engine.app.dry_run import ScriptOutcome, innermost_line, run_script
-from floodmark.engine.app.home import at_home
+from floodmark.engine.app.home import at_home, fingerprint_with_modules
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.app.script_text import ScriptText
 from floodmark.engine.pipelines.decorator import Pipeline
@@ -68,13 +68,19 @@ def built_script(
         if not is_old:
             _tell(outcome, found, checkpoints)
         name = found.name or source.path.stem
+        settle(found)
 
         def again() -> Any:
-            return chosen(run(), checkpoints).writer
+            anew = chosen(run(), checkpoints)
+            settle(anew)
+            return anew.writer
 
         writer = found.writer
         spark, place = writer._spark, found.checkpoint
-        yield Built(spark, source.path, source.fingerprint, name, writer, again, place)
+        code = fingerprint_with_modules(source.fingerprint)
+        yield Built(
+            spark, source.path, source.fingerprint, name, writer, again, place, with_modules=code
+        )
 
 
 def _end_session() -> None:
@@ -109,6 +115,11 @@ def _tell(outcome: ScriptOutcome, found: Caught, checkpoints: tuple[str, ...]) -
         said.append(
             f"{path}, line {found.line}: the code names the checkpoint {found.checkpoint}, "
             f"and is judged with {checkpoints[0]}"
+        )
+    for later in later_starts(outcome, found):
+        said.append(
+            f"{path}, line {later.line}: starts again on this checkpoint, which is judged with "
+            f"line {found.line}; for this start: --query {later.number}"
         )
     for words in said:
         print(visible(f"floodmark: {redacted(words)}"), file=sys.stderr)

@@ -22,6 +22,7 @@ from floodmark.diagnosis.held import gather_held
 from floodmark.engine.app.built import Built
 from floodmark.engine.app.choosing import place_of
 from floodmark.engine.app.git_revision import at_revision
+from floodmark.engine.app.home import require_revision
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.code.outline import described, outline
 from floodmark.engine.code.query import read_query, read_sources, source_folders
@@ -120,11 +121,12 @@ def _judged(
                 old = made.last_start
                 if request.adopt and files is not None:
                     adopt(files, checkpoint, made, request.old or f"{target}@{request.old_ref}")
+        fingerprint = found.fingerprint if old is None else found.code
         if outlined is not None or files is None:
             assert outlined is not None
-            comparison = compare_held(found.writer, outlined, found.fingerprint, old)
+            comparison = compare_held(found.writer, outlined, fingerprint, old)
         else:
-            comparison = compare(found.writer, files, checkpoint, found.fingerprint, old)
+            comparison = compare(found.writer, files, checkpoint, fingerprint, old)
         comparison = replace(
             comparison,
             application=_as_given(target, request),
@@ -184,7 +186,7 @@ class OldCode:
     outline: Outline
     redaction: Redaction
     fingerprint: str | None = None
-    """Of its file."""
+    """Of its file, and of the modules that it imports."""
 
     @property
     def last_start(self) -> LastStart:
@@ -220,9 +222,10 @@ def described_code(
         with built(
             target, settings, checkpoints=checkpoints, conf=conf, script=script, all_settings=False
         ) as one:
+            require_revision()
             query = read_query(one.writer)
             made = described(one.writer._spark, query, redaction=redaction, of_old_code=True)
-            return OldCode(made, redaction, one.fingerprint)
+            return OldCode(made, redaction, one.code)
 
     try:
         return drawn(conf)

@@ -57,7 +57,7 @@ def require_sources(
         newest = _sink_newest(found, comparison)
     judged = judge_sources(comparison, frozenset(accept))
     _refuse(judged, code.app)
-    notes = (*_agreeing(comparison, code.app), *_told(judged), _not_compared(new, code.app))
+    notes = (*_agreeing(comparison, code.app), *_told(judged), _not_compared(new, code))
     kinds = [one.kind for one in comparison.new.sources]
     drawn = comparison.new
     complete = drawn.output_mode.lower() == "complete"
@@ -150,9 +150,11 @@ def _told(judged: Judgement) -> Iterator[str]:
             yield f"{mark}{one.what} {one.why} ({one.code} {one.rule})"
 
 
-def _not_compared(new: str, app: str) -> str:
+def _not_compared(new: str, code: ApplicationCode) -> str:
+    app, script = code.app, code.script
+    given = " -- ARGUMENTS" if script is not None and script.arguments else ""
     return (
         f"Only the sources of {app} and its session were compared. To compare its state and "
         f"results, run this after the plan is executed: "
-        f"`floodmark check {shlex.quote(new)} {shlex.quote(app)}`."
+        f"`floodmark check {shlex.quote(new)} {shlex.quote(app)}{given}`."
     )

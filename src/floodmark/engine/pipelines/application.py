@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from floodmark.engine.app.home import share_with_workers
+from floodmark.engine.app.home import APPLICATION_MODULE, share_with_workers
 from floodmark.engine.pipelines.decorator import Pipeline
 from floodmark.errors import FloodmarkError, WrongUse
-
-_MODULE = "floodmark_application_"
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ def split_target(target: str) -> tuple[Path, str | None]:
 
 def import_application(path: Path) -> ModuleType:
     # The digest distinguishes two applications with the same file name.
-    name = _MODULE + hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
+    name = APPLICATION_MODULE + hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise WrongUse(f"{path}: not a Python file", do="Its name must end in .py.")

@@ -11,6 +11,7 @@ from typing import Any
 from floodmark.engine.app.built import Built, configure
 from floodmark.engine.app.choosing import place_of
 from floodmark.engine.app.dry_run import watching
+from floodmark.engine.app.home import fingerprint_with_modules, surroundings
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.app.script_text import ScriptText, read_source
 from floodmark.engine.app.scripts import built_script
@@ -83,6 +84,8 @@ def built(
         if found is None:
             _refuse_arguments(path, options)
             one = _Pipelines(target, source, dict(settings or {}), all_settings, start or Start())
+            if not one.is_loaded:
+                closing.enter_context(surroundings((str(path.resolve().parent),)))
             found = closing.enter_context(one.built(checkpoints, conf or {}, log, stdout_to_stderr))
         yield found
 
@@ -96,6 +99,10 @@ class _Pipelines:
     settings: dict[str, str]
     all_settings: bool
     start: Start
+
+    @property
+    def is_loaded(self) -> bool:
+        return isinstance(self.target, Application)
 
     @contextlib.contextmanager
     def built(
@@ -129,7 +136,9 @@ class _Pipelines:
         try:
             configure(spark, wanted)
             place, code = pipeline.checkpoint_for(values), application.fingerprint
-            yield Built(spark, path, code, pipeline.name, writer(), writer, place, values)
+            made = writer()
+            whole = None if self.is_loaded else fingerprint_with_modules(code)
+            yield Built(spark, path, code, pipeline.name, made, writer, place, values, whole)
         finally:
             if running is None:
                 spark.stop()

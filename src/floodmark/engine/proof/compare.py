@@ -214,7 +214,7 @@ class _Running:
         old = described_code(
             request.old, request.settings, request.conf, request.script, (self.checkpoint.path,)
         ).last_start
-        comparison = compare_code(found.writer, fork, load(fork), found.fingerprint, old)
+        comparison = compare_code(found.writer, fork, load(fork), found.code, old)
         # The sink is not asked: its log has later batches than the fork, and it gets no row here.
         judgement = judge_restart(comparison.without_sink)
         if judgement.verdict is Verdict.NEEDS_NEW_CHECKPOINT:

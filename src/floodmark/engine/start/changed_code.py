@@ -5,8 +5,10 @@ For unchanged code this only reads the note of its last start.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from floodmark.checkpoint.conf_keys import CHECKPOINT_OPTION
 from floodmark.checkpoint.model import Checkpoint
@@ -38,7 +40,7 @@ def judge_code(start: QueryToStart) -> Iterator[Finding]:
     try:
         comparison = compare(start.writer, start.files, load(start.files), start.fingerprint)
         if start.file is not None:
-            comparison = replace(comparison, application=(start.file,))
+            comparison = replace(comparison, application=_for_commands(start.file))
     except FloodmarkError as error:
         yield find_rule(_UNNOTED).rule.finding(
             start.location,
@@ -49,6 +51,12 @@ def judge_code(start: QueryToStart) -> Iterator[Finding]:
         )
         return
     yield from code_findings(comparison, start.location)
+
+
+def _for_commands(file: str) -> tuple[str, ...]:
+    """Return the application of a printed command; the arguments of a script may be secrets."""
+    is_script = len(sys.argv) > 1 and Path(sys.argv[0]).resolve() == Path(file).resolve()
+    return (file, "--", "ARGUMENTS") if is_script else (file,)
 
 
 def code_findings(comparison: Comparison, location: str) -> Iterator[Finding]:

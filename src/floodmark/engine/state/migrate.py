@@ -148,7 +148,8 @@ class MigrationPlan:
                     asked.settings,
                     asked.session,
                     asked.script,
-                    (origin.location,),
+                    # It runs with the arguments of the new code, and may name the new place.
+                    (origin.location, self.new),
                     redaction,
                 ).last_start
         told = with_code_kinds(origin.checkpoint, [one.kind for one in found.sources])

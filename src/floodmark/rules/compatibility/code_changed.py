@@ -39,7 +39,8 @@ def _old_code(comparison: Comparison) -> Iterator[Reason]:
         yield reason(
             RULE,
             Verdict.COMPATIBLE,
-            "The file has changed. What the sink's own function does was not compared.",
+            "The file has changed, or a module that it imports. What the sink's own function does "
+            "was not compared.",
             "the code",
             do="Look at what the function writes, and where: only you can judge it.",
         )

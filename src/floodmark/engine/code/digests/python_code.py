@@ -21,6 +21,7 @@ from typing import Any
 
 from floodmark.engine.code.digests.python_modules import (
     imported_name,
+    is_installed,
     is_package,
     is_users,
     module_code,
@@ -46,6 +47,13 @@ _BY_TEXT = frozenset({"import_module", "__import__"})
 _TAKES_ANY = 0x04 | 0x08  # *args and **kwargs
 _CALLED_BY_NAME = {"KW_NAMES", "CALL_KW", "CALL_FUNCTION_KW", "CALL_FUNCTION_EX"}
 _PARAMETERS, _NOT_FOUND = "parameters: ", "no module "
+_OF_EVERY_CLASS = {
+    *("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "__annotations__"),
+    *("__slots__", "__slotnames__", "__firstlineno__", "__static_attributes__", "__hash__"),
+    *("__abstractmethods__", "__orig_bases__", "__parameters__", "__type_params__"),
+    "__match_args__",
+}
+"""What Python itself keeps in a class; what of it matters stands in the methods as well."""
 
 
 def function_digest(function: Any, by_name: bool = False) -> str:
@@ -66,6 +74,8 @@ def function_digest(function: Any, by_name: bool = False) -> str:
 def _said(value: Any, seen: Seen, depth: int) -> Iterator[str]:
     if isinstance(value, _PLAIN):
         yield repr(value)
+        if type(value) not in _PLAIN and is_users(type(value).__module__):  # it may have methods
+            yield from _said(type(value), seen, depth + 1)
         return
     if id(value) in seen or depth > _DEEPEST:
         yield f"again {type(value).__name__} {seen.get(id(value), (None,))[0]}"
@@ -85,7 +95,7 @@ def _said(value: Any, seen: Seen, depth: int) -> Iterator[str]:
         for one in value:
             yield from _said(one, seen, depth + 1)
     elif type(value) in (set, frozenset):
-        yield from sorted(repr(one) for one in value)
+        yield from sorted(_member(one, seen, depth) for one in value)
     elif isinstance(value, property):
         for accessor in (value.fget, value.fset, value.fdel):
             yield from _said(accessor, seen, depth + 1)
@@ -96,12 +106,22 @@ def _said(value: Any, seen: Seen, depth: int) -> Iterator[str]:
         owner = getattr(value, "__self__", None)
         if not isinstance(owner, types.ModuleType):
             yield from _said(owner, seen, depth + 1)
+    elif isinstance(value, types.CodeType):
+        yield from _code(value, {}, seen, depth + 1)
     elif isinstance(value, type):
         yield from _class(value, seen, depth)
     elif isinstance(value, types.ModuleType):
         yield from _module(value.__name__, seen, depth)
     else:
         yield from _object(value, seen, depth)
+
+
+def _member(value: Any, seen: Seen, depth: int) -> str:
+    """Return one text for a member of a set; the text of an object may have its address in it."""
+    parts = value if type(value) is tuple else (value,)
+    if all(isinstance(one, _PLAIN) for one in parts):
+        return repr(value)
+    return json.dumps(list(_said(value, dict(seen), depth + 1)))
 
 
 def _function(function: types.FunctionType, seen: Seen, depth: int) -> Iterator[str]:
@@ -176,6 +196,10 @@ def _imported(
     level = steps[at - 2].argval if at > 1 else 0
     package = names.get("__package__")
     name = imported_name(str(steps[at].argval), level if isinstance(level, int) else 0, package)
+    if module_code(name) is None and is_users(name) and is_installed(str(names.get("__name__"))):
+        # An installed package does without it, or finds another: of a newer Python, say.
+        yield f"absent: {name}"
+        return
     yield from _module(name, seen, depth)
     for step in steps[at + 1 :]:
         if step.opname == "IMPORT_FROM" and module_code(f"{name}.{step.argval}") is not None:
@@ -211,14 +235,29 @@ def _class(kind: type, seen: Seen, depth: int) -> Iterator[str]:
         return
     for base in kind.__bases__:
         yield from _said(base, seen, depth + 1)
+    made_by = type(kind)  # a metaclass gives a class attributes of its own
+    if isinstance(made_by.__module__, str) and is_users(made_by.__module__):
+        yield from _said(made_by, seen, depth + 1)
     for name, member in sorted(vars(kind).items()):
-        if name.startswith("__") and name.endswith("__") and not callable(member):
-            continue
-        if name == "_abc_impl":  # Python's own record of an abstract class
+        if name == "_abc_impl" or name in _OF_EVERY_CLASS:
+            continue  # `_abc_impl` is Python's own record of an abstract class
+        if name.startswith("__") and name.endswith("__") and not _is_given(member):
             continue
         yield name
         inner = getattr(member, "__func__", member)
         yield from _said(inner, seen, depth + 1)
+
+
+def _is_given(member: Any) -> bool:
+    """Whether a class has this from its author: a method, or a value made of plain ones.
+
+    Libraries keep records of their own under such names, which may differ in each process.
+    """
+    if isinstance(member, dict):
+        return all(_is_given(one) for pair in member.items() for one in pair)
+    if isinstance(member, (tuple, list, set, frozenset)):
+        return all(_is_given(one) for one in member)
+    return isinstance(member, (*_PLAIN, classmethod, staticmethod, property)) or callable(member)
 
 
 def _object(value: Any, seen: Seen, depth: int) -> Iterator[str]:

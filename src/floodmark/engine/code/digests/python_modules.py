@@ -30,7 +30,7 @@ def module_code(name: str) -> types.CodeType | str | None:
     spec = _spec(name)
     if spec is None:
         return None
-    if any(part in (spec.origin or "") for part in _INSTALLED):
+    if _lies_installed(spec):
         return _version(name.partition(".")[0])
     source = getattr(spec.loader, "get_source", None)
     try:
@@ -40,6 +40,16 @@ def module_code(name: str) -> types.CodeType | str | None:
         return compile(_without_docstrings(ast.parse(text)), name, "exec", dont_inherit=True)
     except (ImportError, OSError, SyntaxError, ValueError):
         return None
+
+
+def is_installed(name: str) -> bool:
+    """Whether a module is part of an installed package."""
+    spec = _spec(name)
+    return spec is not None and _lies_installed(spec)
+
+
+def _lies_installed(spec: ModuleSpec) -> bool:
+    return any(part in (spec.origin or "") for part in _INSTALLED)
 
 
 def is_package(name: str) -> bool:
