@@ -26,8 +26,8 @@ from floodmark.checkpoint.layout import (
 )
 from floodmark.checkpoint.live_answers import LiveAnswers
 from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.restart import is_sparse_by_design
 from floodmark.checkpoint.state_chain import StateIndex, Steps, StoreChain, next_batch
-from floodmark.checkpoint.timeline import is_sparse_by_design
 from floodmark.connectors.source import SourceOffset
 from floodmark.errors import MalformedFile
 

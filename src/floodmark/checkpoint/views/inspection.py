@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.model import Checkpoint, Kind, StateOperator, Unreadable
-from floodmark.checkpoint.timeline import Action, Batch, Restart, Status, restart
+from floodmark.checkpoint.restart import Action, Restart, restart
+from floodmark.checkpoint.timeline import Batch, Status
 from floodmark.connectors.registry import recognise
 from floodmark.connectors.source import SourceOffset, Traces
 from floodmark.screen import fields_html, fields_text, line_text

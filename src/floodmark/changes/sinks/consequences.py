@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from floodmark.changes.known_sink import (
+from floodmark.changes.plan import Consequence
+from floodmark.changes.sinks import (
     DELTA,
     EVERY,
     FILES,
@@ -21,7 +22,6 @@ from floodmark.changes.known_sink import (
     maybe_again,
     or_replaced,
 )
-from floodmark.changes.plan import Consequence
 from floodmark.changes.sources.out_of_reach import SKIPS
 from floodmark.connectors.files.file_log import SINK_LOG
 from floodmark.connectors.sink_memory import goes_by_number

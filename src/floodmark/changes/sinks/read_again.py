@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from floodmark.changes.known_sink import (
+from floodmark.changes.plan import Consequence
+from floodmark.changes.sinks import (
     DELTA,
     FILES,
     REST,
@@ -15,7 +16,6 @@ from floodmark.changes.known_sink import (
     failing,
     or_replaced,
 )
-from floodmark.changes.plan import Consequence
 from floodmark.changes.sources.out_of_reach import LOSES, REPEATS, SKIPS
 
 
