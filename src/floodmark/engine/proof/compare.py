@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.addresses import public_url
+from floodmark.changes.carry.before_batch import before_batch, replayable_batches
 from floodmark.changes.carry.needed_state import needed_state
-from floodmark.changes.carry.past import before_batch, replayable_batches
 from floodmark.checkpoint.layout import METADATA, OFFSETS
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.engine.code.check import compare as compare_code
