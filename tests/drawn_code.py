@@ -7,7 +7,8 @@ from floodmark.changes.carry.resume_point import UpgradeOptions
 from floodmark.changes.matching.operators import MatchOptions
 from floodmark.changes.matching.shapes import Aggregate, OperatorShape, StoreShape
 from floodmark.changes.plan import Plan, seal
-from floodmark.changes.planners.migrate import Drawn, Kept, Migration, kept_operators, plan_migrate
+from floodmark.changes.planners.kept_operators import Drawn, Kept, kept_operators
+from floodmark.changes.planners.migrate import Migration, plan_migrate
 from floodmark.changes.planners.state_layout import StateLayout
 from floodmark.checkpoint.plan.tree import PlanTree
 from floodmark.state.rows.ddl import struct_json

@@ -212,7 +212,7 @@ def test_a_planner_is_given_what_it_reads_and_nothing_to_write_with() -> None:
     """`Files` has no method that changes anything: mypy proves the rest."""
     planning = [
         path
-        for folder in ("planners", "carry", "matching", "repair")
+        for folder in ("planners", "carry", "matching", "repair", "sinks")
         for path in (SOURCE / "changes" / folder).glob("*.py")
     ]
     assert len(planning) > 30

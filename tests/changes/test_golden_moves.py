@@ -9,7 +9,7 @@ import pytest
 
 from carried import GO
 from floodmark import api
-from floodmark.checkpoint.timeline import Action
+from floodmark.checkpoint.restart import Action
 from floodmark.errors import FloodmarkError
 
 GOLDEN = Path(__file__).parents[1] / "golden"

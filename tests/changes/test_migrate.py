@@ -29,7 +29,8 @@ from floodmark.changes.matching.skeleton import render_skeleton
 from floodmark.changes.plan import Plan, seal
 from floodmark.changes.plan.saved import save_plan
 from floodmark.changes.plan.steps import RewriteState
-from floodmark.changes.planners.migrate import Drawn, Migration, kept_operators, plan_migrate
+from floodmark.changes.planners.kept_operators import Drawn, kept_operators
+from floodmark.changes.planners.migrate import Migration, plan_migrate
 from floodmark.changes.planners.state_layout import StateLayout
 from floodmark.changes.state_rewriter import StateRewriter
 from floodmark.checkpoint.commits import parse_commit

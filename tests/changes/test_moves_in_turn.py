@@ -10,8 +10,8 @@ import pytest
 import samples
 from carried import GO
 from floodmark import api
-from floodmark.changes.known_sink import DELTA, FILES, REST
 from floodmark.changes.plan import Consequence, Plan
+from floodmark.changes.sinks import DELTA, FILES, REST
 
 
 def by_sink(plan: Plan) -> dict[str, Consequence]:

@@ -17,7 +17,7 @@ from broken.damage import metadata, set_conf
 from carried import GO
 from floodmark import api
 from floodmark.changes.plan.saved import save_plan
-from floodmark.changes.repair.sink import KnownSink, known_sink
+from floodmark.changes.sinks.known_sink import KnownSink, known_sink
 from floodmark.errors import NoAnswer, Unfinished, WouldLose
 from floodmark.rules.registry import rules_of
 from rules.examples import example, golden

@@ -10,9 +10,9 @@ import pytest
 import samples
 from carried import GO
 from floodmark import api
-from floodmark.changes.known_sink import DELTA, EVERY, FILES, REST
 from floodmark.changes.plan import Consequence, Plan, render_plan
 from floodmark.changes.plan.parsing import parse_plan
+from floodmark.changes.sinks import DELTA, EVERY, FILES, REST
 from floodmark.errors import FloodmarkError, WouldLose
 
 

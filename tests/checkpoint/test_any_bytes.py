@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 import samples
 from floodmark.checkpoint import commits, layout, metadata, offsets
 from floodmark.checkpoint.checksums import sidefiles
-from floodmark.checkpoint.timeline import restart, timeline
+from floodmark.checkpoint.restart import restart
+from floodmark.checkpoint.timeline import timeline
 from floodmark.checkpoint.views.inspection import inspection, scan_entry
-from floodmark.cli.text import render
+from floodmark.cli.text import render, render_batches
 from floodmark.connectors.delta.offset import parse_delta_offset
 from floodmark.connectors.files import file_log as filelog
 from floodmark.connectors.files.offset import parse_log_offset
@@ -286,4 +287,4 @@ def test_a_damaged_checkpoint_is_still_shown(damaged: dict[str, bytes]) -> None:
     assert json.loads(dumps(inspection(found)))["files"] == len(tree)
     assert scan_entry(found).latest_batch == 2
     assert render.checkpoint(found)
-    assert render.batches(timeline(found))
+    assert render_batches.batches(timeline(found))

@@ -18,7 +18,8 @@ from floodmark.checkpoint.metadata import (
 )
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.offsets import parse_offsets, render_offsets
-from floodmark.checkpoint.timeline import Action, Status, restart, timeline
+from floodmark.checkpoint.restart import Action, restart
+from floodmark.checkpoint.timeline import Status, timeline
 from floodmark.connectors.files.file_log import (
     log_id,
     merge_source_logs,

@@ -13,7 +13,7 @@ import samples
 from broken.checkpoint import state_gone
 from carried import GO
 from floodmark import api
-from floodmark.checkpoint.timeline import Action
+from floodmark.checkpoint.restart import Action
 from floodmark.cli.main import run
 from floodmark.errors import StateFileMissing
 from rules.examples import golden

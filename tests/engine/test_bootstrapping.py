@@ -10,7 +10,7 @@ import pytest
 
 import samples
 from floodmark import api
-from floodmark.changes.planners.migrate import Drawn, Kept, kept_operators
+from floodmark.changes.planners.kept_operators import Drawn, Kept, kept_operators
 from floodmark.checkpoint.outline import SourceOutline
 from floodmark.cli.main import run
 from floodmark.engine.pipelines.start_positions import parse_start

@@ -16,7 +16,8 @@ from floodmark.changes.carry.resume_point import UpgradeOptions
 from floodmark.changes.execute import carry_out
 from floodmark.changes.in_use import Clock
 from floodmark.changes.plan import seal
-from floodmark.changes.planners.migrate import Drawn, Migration, kept_operators, plan_migrate
+from floodmark.changes.planners.kept_operators import Drawn, kept_operators
+from floodmark.changes.planners.migrate import Migration, plan_migrate
 from floodmark.changes.state_rewriter import StateRewriter
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import load

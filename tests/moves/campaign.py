@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from carried import GO
 from floodmark import api
-from floodmark.changes.known_sink import EVERY, REST
 from floodmark.changes.plan import Consequence, Plan
+from floodmark.changes.sinks import EVERY, REST
 from floodmark.changes.sources.out_of_reach import SKIPS
 from floodmark.errors import WouldLose
 from moves.inputs import INPUTS, KafkaInput, Pieces, put_back

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from floodmark import once
-from floodmark.changes.known_sink import DELTA, FILES, REST
+from floodmark.changes.sinks import DELTA, FILES, REST
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import floodmark
+from floodmark.checkpoint.restart import Action, restart
 from floodmark.checkpoint.start_note import packed_tree
-from floodmark.checkpoint.timeline import Action, restart
 from floodmark.diagnosis.gather import gather
 from floodmark.errors import CannotRead
 from floodmark.rules.registry import examine, rules_of

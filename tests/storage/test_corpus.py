@@ -11,7 +11,7 @@ from floodmark import api
 from floodmark.checkpoint.commits import parse_commit, render_commit
 from floodmark.checkpoint.metadata import parse_metadata, render_metadata
 from floodmark.checkpoint.offsets import parse_offsets, render_offsets
-from floodmark.checkpoint.timeline import Action, restart
+from floodmark.checkpoint.restart import Action, restart
 from floodmark.connectors.files.file_log import (
     compact_interval,
     merge_source_logs,

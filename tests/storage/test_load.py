@@ -15,7 +15,8 @@ import samples
 from floodmark import api
 from floodmark.checkpoint.layout import JOIN_STORES
 from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.checkpoint.timeline import Action, restart, timeline
+from floodmark.checkpoint.restart import Action, restart
+from floodmark.checkpoint.timeline import timeline
 from floodmark.connectors.files.live import read_source_log
 from floodmark.errors import CannotRead, FloodmarkError, MalformedFile, NotACheckpoint
 from floodmark.storage.files import Files, open_files

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,18 +56,20 @@ def lag(
     group = None
     if commit_to_group is not None:
         group = _commit(checkpoint, commit_to_group, bootstrap_servers, config, timeout)
-    found = ask_lag(files, checkpoint, places, storage, config, timeout)
+    options = LagOptions(places, storage, config, timeout)
+    found = ask_lag(files, checkpoint, options)
     return replace(found, path=public_url(str(path)), committed_group=group)
 
 
-def ask_lag(
-    files: Files,
-    checkpoint: Checkpoint,
-    places: SourcePlaces,
-    storage: Storage | None,
-    kafka_config: Mapping[str, str],
-    timeout: float,
-) -> Lag:
+@dataclass(frozen=True)
+class LagOptions:
+    places: SourcePlaces
+    storage: Storage | None
+    kafka_config: Mapping[str, str]
+    timeout: float
+
+
+def ask_lag(files: Files, checkpoint: Checkpoint, options: LagOptions) -> Lag:
     """Return the lag of a loaded checkpoint with the entry of its last finished batch."""
     from floodmark.checkpoint.views.position import refuse_lost_offsets
     from floodmark.connectors.lag import done_batch, tell_lags
@@ -87,7 +89,7 @@ def ask_lag(
             "`floodmark doctor CP` says what to do about it.",
         )
     asked_ms = time.time_ns() // 1_000_000
-    questions = _questions(files, checkpoint, places, storage, kafka_config, timeout, asked_ms)
+    questions = _questions(files, checkpoint, options, asked_ms)
     return Lag(place, done, checkpoint.in_flight_batch, asked_ms, tell_lags(questions))
 
 
@@ -138,13 +140,7 @@ def _loaded(
 
 
 def _questions(
-    files: Files,
-    checkpoint: Checkpoint,
-    places: SourcePlaces,
-    storage: Storage | None,
-    kafka_config: Mapping[str, str],
-    timeout: float,
-    now_ms: int,
+    files: Files, checkpoint: Checkpoint, options: LagOptions, now_ms: int
 ) -> list[LagQuestion]:
     from floodmark.checkpoint.start_note import source_options
     from floodmark.connectors.lag import LagQuestion, next_positions
@@ -153,8 +149,9 @@ def _questions(
     from floodmark.storage.untrusted_places import opener
 
     note = latest_note(files)
+    places = options.places
     named = [files.root, places.table, places.input]
-    opened = opener(named, storage, any_host=places.sources)
+    opened = opener(named, options.storage, any_host=places.sources)
     planned = {source.id: source for source in checkpoint.sources}
     return [
         LagQuestion(
@@ -164,8 +161,8 @@ def _questions(
             opened,
             places,
             now_ms,
-            timeout,
-            kafka_config,
+            options.timeout,
+            options.kafka_config,
             planned.get(position.id),
         )
         for position in next_positions(checkpoint)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from floodmark.changes.carry.origin import Origin
     from floodmark.changes.matching.fields import ColumnOptions
     from floodmark.changes.plan import Plan
-    from floodmark.changes.planners.migrate import Drawn, Kept
+    from floodmark.changes.planners.kept_operators import Drawn, Kept
 
 _PINNED = ("spark.sql.streaming.", SHUFFLE_PARTITIONS)
 

@@ -55,6 +55,7 @@ def replay(
     The replay begins with the state before the batch and reads the offsets with which it was
     planned. Without `app` it uses the application in the note of the last start.
     """
+    from floodmark.engine.proof.proof_run import ProofRun
     from floodmark.engine.proof.replay import ReplayOptions, replay_application
     from floodmark.engine.spark.session import log_to
 
@@ -74,14 +75,16 @@ def replay(
             100 if limit is None else limit,
             export,
             call_foreach_batch,
-            scratch,
-            settings or {},
-            parse_settings(settings_of(conf, master), "--conf"),
-            log,
-            stdout_to_stderr,
-            script_options(arguments, query, py_files, script_limit),
-            storage,
-            say,
+            ProofRun(
+                scratch,
+                settings or {},
+                parse_settings(settings_of(conf, master), "--conf"),
+                log,
+                stdout_to_stderr,
+                script_options(arguments, query, py_files, script_limit),
+                storage,
+                say,
+            ),
         )
         return replay_application(files, checkpoint, app, request)
 
@@ -117,6 +120,7 @@ def compare(
     from floodmark.api.migrating import migrate
     from floodmark.changes.apply import Carrying
     from floodmark.engine.proof.compare import CompareOptions, compare_applications
+    from floodmark.engine.proof.proof_run import ProofRun
     from floodmark.engine.spark.session import log_to
 
     require_spark_extra()
@@ -149,13 +153,15 @@ def compare(
             several_of(keys),
             20 if limit is None else limit,
             export,
-            scratch,
-            settings or {},
-            parse_settings(settings_of(conf, master), "--conf"),
-            log,
-            script_options(arguments, query, py_files, script_limit),
-            storage,
-            say,
+            ProofRun(
+                scratch,
+                settings or {},
+                parse_settings(settings_of(conf, master), "--conf"),
+                log,
+                script=script_options(arguments, query, py_files, script_limit),
+                storage=storage,
+                say=say,
+            ),
         )
         return compare_applications(files, checkpoint, request, carry)
 

@@ -46,8 +46,8 @@ def repair(
     from floodmark.changes.plan import seal
     from floodmark.changes.planners.repair import RepairOptions, mend, plan_repair
     from floodmark.changes.repair.from_backup import Backup
-    from floodmark.changes.repair.sink import known_sink
     from floodmark.changes.repair.working_copy import WorkingCopy
+    from floodmark.changes.sinks.known_sink import known_sink
     from floodmark.storage.files import open_files
     from floodmark.storage.last_start import latest_note
     from floodmark.storage.repository import snapshots

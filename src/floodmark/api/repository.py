@@ -105,7 +105,7 @@ def _plan_restore(repository: str, goal: str, options: RestoreOptions, how: Carr
     from floodmark.changes import journal
     from floodmark.changes.carry.since_snapshot import look_since
     from floodmark.changes.plan import seal
-    from floodmark.changes.planners.backup import plan_restore, restores
+    from floodmark.changes.planners.restore import plan_restore, restores
     from floodmark.changes.same_change import repeated
     from floodmark.storage.files import open_files
     from floodmark.storage.repository import choose_snapshot

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from floodmark.addresses import public_url
 from floodmark.api.arguments import Storage, structured
-from floodmark.api.lagging import ask_lag, client_settings
+from floodmark.api.lagging import LagOptions, ask_lag, client_settings
 from floodmark.api.looking import with_kinds
 from floodmark.checkpoint.live_answers import SourcePlaces
 from floodmark.checkpoint.model import Checkpoint
@@ -53,6 +53,7 @@ def watch(
         raise WrongUse(f"--timeout {timeout:g}: too short for an answer", do="Give 1 or more.")
     config = client_settings(kafka_config)
     places = SourcePlaces(sources, bootstrap_servers, table, None, input)
+    lag_options = LagOptions(places, storage, config, timeout)
 
     def look() -> Sighting:
         files = open_files(str(path), storage)
@@ -60,7 +61,7 @@ def watch(
         lag = None
         # A look itself reports what is wrong with the checkpoint.
         with contextlib.suppress(CannotRead, MalformedFile, NoAnswer):
-            lag = ask_lag(files, checkpoint, places, storage, config, timeout)
+            lag = ask_lag(files, checkpoint, lag_options)
         progress = by_batch(read_progress(files))
         seen = sighting(checkpoint, progress, lag, time.time_ns() // 1_000_000)
         return replace(seen, path=public_url(str(path)))

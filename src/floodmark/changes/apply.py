@@ -117,7 +117,7 @@ def _with_sink(origin: Origin, carrying: Carrying) -> Origin:
     """Ask the sink that the notes name for its newest batch, as another copy may have run on."""
     if origin.sink is None or origin.sink.path is None:
         return origin
-    from floodmark.changes.repair.sink import known_sink
+    from floodmark.changes.sinks.known_sink import known_sink
     from floodmark.storage.untrusted_places import opener
 
     opened = opener([origin.location], carrying.storage)

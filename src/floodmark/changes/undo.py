@@ -14,12 +14,10 @@ from dataclasses import dataclass, replace
 
 from floodmark.changes import journal
 from floodmark.changes.carry.origin import refuse_odd_content
-from floodmark.changes.consequences import goes_on
 from floodmark.changes.execute import Outcome, PlanPlaces, kept_path, sweep, told
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.in_use import Clock, refuse_in_use
 from floodmark.changes.journal import Record, Stage
-from floodmark.changes.known_sink import sink_of
 from floodmark.changes.plan import (
     UNCHANGED,
     Consequence,
@@ -29,6 +27,8 @@ from floodmark.changes.plan import (
     unchanged_and_idle,
 )
 from floodmark.changes.plan.steps import SINK, TARGET, CopyFile, DeleteFile, RewriteState, Step
+from floodmark.changes.sinks import sink_of
+from floodmark.changes.sinks.consequences import goes_on
 from floodmark.checkpoint.layout import COMMITS, OFFSETS, batch_id, side_file
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.text import compact_json, several

@@ -5,12 +5,13 @@ Storage gathers it and the rules read it; neither knows the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from floodmark.checkpoint.conf_keys import PROVIDER_CLASS, STATE_CODEC
 from floodmark.checkpoint.derived_entries import derived_commit
@@ -25,10 +26,13 @@ from floodmark.checkpoint.layout import (
 )
 from floodmark.checkpoint.live_answers import LiveAnswers
 from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.restart import is_sparse_by_design
 from floodmark.checkpoint.state_chain import StateIndex, Steps, StoreChain, next_batch
-from floodmark.checkpoint.timeline import is_sparse_by_design
 from floodmark.connectors.source import SourceOffset
+from floodmark.errors import MalformedFile
 
+_Answer = TypeVar("_Answer")
+_Place = TypeVar("_Place")
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 _HOLE_SHOWN = 100
 _WRITTEN_WITHIN_MS = 3_600_000
@@ -162,6 +166,22 @@ class Evidence:
         if self.outside is not None and batch is not None:
             for source in self.positions.get(batch, ()):
                 yield f"{OFFSETS}/{batch}", source, self.outside
+
+    def answered(
+        self,
+        answers: Callable[[LiveAnswers], Mapping[str, _Answer]],
+        parse: Callable[[Any], _Place],
+    ) -> Iterator[tuple[str, str, _Place, _Answer]]:
+        """Yield (log entry, source, parsed position, answer) of the sources with such an answer.
+
+        Another rule reports a position that cannot be parsed.
+        """
+        for entry, source, outside in self.asked_sources:
+            answer = answers(outside).get(source.id)
+            if answer is None or source.offset is None:
+                continue
+            with suppress(MalformedFile):
+                yield entry, source.id, parse(source.offset), answer
 
     @cached_property
     def deciding(self) -> frozenset[str]:

@@ -364,3 +364,9 @@ class Checkpoint:
         metadata = self.operators.get(operator)
         declared = {store.store_name for store in metadata.stores} if metadata else ()
         return store_names({file.store for file in files}, declared)
+
+
+def earlier_sources(checkpoint: Checkpoint) -> tuple[SourceOffset, ...]:
+    """Return where each source stands at the end of the batch before the latest."""
+    batches = checkpoint.offset_ids
+    return checkpoint.sources_of(batches[-2]) if len(batches) > 1 else ()

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from floodmark.checkpoint.plan.tree import PlanTree
+from floodmark.checkpoint.start_note import StartedQuery
 
 PARTITIONED_BY, TABLE = "partitionby", "table"
 """Among the options of a sink: the columns of partitionBy(), and the name given to toTable()."""
@@ -90,15 +91,9 @@ class OperatorOutline:
 
 
 @dataclass(frozen=True)
-class Outline:
-    sources: tuple[SourceOutline, ...]
-    sink: str
-    sink_options: Mapping[str, str]
-    """Keys in lower case."""
-    output_mode: str
-    trigger: str
-    schema_json: str
-    """The schema of the rows that the sink receives."""
+class Outline(StartedQuery):
+    """A query as new code would start it."""
+
     tree: PlanTree
     operators: tuple[OperatorOutline, ...]
     conf: Mapping[str, str]

@@ -26,15 +26,23 @@ _UNPACKED_AT_MOST = 64 << 20
 
 
 @dataclass(frozen=True)
-class LastStart:
-    """The start that made the state in the checkpoint."""
+class StartedQuery:
+    """What a start says of its query, in a note as in an outline of new code."""
 
     sources: tuple[SourceOutline, ...]
     sink: str
     sink_options: Mapping[str, str]
+    """Keys in lower case."""
     output_mode: str
     trigger: str
     schema_json: str
+    """The schema of the rows that the sink receives."""
+
+
+@dataclass(frozen=True)
+class LastStart(StartedQuery):
+    """The start that made the state in the checkpoint."""
+
     spark_version: str
     conf: Mapping[str, str] = field(default_factory=dict)
     fingerprint: str | None = None

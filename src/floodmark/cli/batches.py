@@ -35,6 +35,6 @@ def command(
 
         echo(render_dstreams.batches(found))
         return
-    from floodmark.cli.text import render
+    from floodmark.cli.text import render_batches
 
-    echo(render.batches(found))
+    echo(render_batches.batches(found))

@@ -53,6 +53,6 @@ def command(
     if as_json:
         options.show_json(found)
         return
-    from floodmark.cli.text import render
+    from floodmark.cli.text import render_batches
 
-    echo(render.position(found))
+    echo(render_batches.position(found))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from floodmark.connectors.source import Recognised, SourceKind, Sureness, Traces
+from floodmark.connectors.source import Recognised, SourceKind, Traces
 
 _ID = "com.azure.cosmos.spark.changeFeed.offset.v1"
 
@@ -20,7 +20,7 @@ class Cosmos(SourceKind):
 
     def recognise(self, traces: Traces) -> Recognised | None:
         if isinstance(traces.offset, dict) and traces.offset.get("id") == _ID:
-            return Recognised(self.name, Sureness.CERTAIN, "the change feed's own id")
+            return self.certain("the change feed's own id")
         return None
 
     def explain(self, end: Any, start: Any) -> list[str]:

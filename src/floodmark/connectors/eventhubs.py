@@ -17,7 +17,6 @@ from floodmark.connectors.source import (
     SourceKind,
     SourceOffset,
     StartOption,
-    Sureness,
     Traces,
     render_json,
 )
@@ -35,11 +34,11 @@ class EventHubs(SourceKind):
             return None
         if traces.began_below_zero:
             why = "Kafka's form, and sources/<id>/0 has a number that Kafka never writes"
-            return Recognised(self.name, Sureness.PROBABLE, why)
+            return self.probable(why)
         if _lowest(traces.offset) != _BEFORE_FIRST:
             return None
-        sureness = Sureness.PROBABLE if traces.has_lead_byte else Sureness.POSSIBLE
-        return Recognised(self.name, sureness, "Kafka's form with a number that Kafka never writes")
+        why = "Kafka's form with a number that Kafka never writes"
+        return self.probable(why) if traces.has_lead_byte else self.possible(why)
 
     def explain(self, end: Any, start: Any) -> list[str]:
         return _KAFKA.explain(end, start)

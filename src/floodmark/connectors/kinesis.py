@@ -11,7 +11,6 @@ from typing import Any
 from floodmark.connectors.source import (
     Recognised,
     SourceKind,
-    Sureness,
     Traces,
     arrow,
     has_fields,
@@ -40,13 +39,13 @@ class Kinesis(SourceKind):
         offset = traces.offset
         if isinstance(offset, list):
             if offset and all(map(_is_databricks, offset)):
-                return Recognised(self.name, Sureness.CERTAIN, "a list of shards")
+                return self.certain("a list of shards")
         elif isinstance(offset, dict):
             shards = [value for key, value in offset.items() if key != "metadata"]
             if shards and all(map(_is_iterator, shards)):
-                return Recognised(self.name, Sureness.CERTAIN, "shards with an iterator each")
+                return self.certain("shards with an iterator each")
             if not shards and has_fields(offset.get("metadata"), _OF_NO_SHARD):
-                return Recognised(self.name, Sureness.CERTAIN, "a stream's name without a shard")
+                return self.certain("a stream's name without a shard")
         return None
 
     def by_name(self, offset: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from floodmark.connectors.source import LONGS, Recognised, SourceKind, Sureness, Traces
+from floodmark.connectors.source import LONGS, Recognised, SourceKind, Traces
 
 
 class Memory(SourceKind):
@@ -24,7 +24,7 @@ class Memory(SourceKind):
     def recognise(self, traces: Traces) -> Recognised | None:
         if type(traces.offset) is int and traces.offset in LONGS and not traces.initial:
             why = "the offset is a bare number, and sources/ has no file"
-            return Recognised(self.name, Sureness.POSSIBLE, why)
+            return self.possible(why)
         return None
 
     def first_offset(self, initial: bytes | None) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from floodmark.connectors.source import Recognised, SourceKind, Sureness, Traces, arrow
+from floodmark.connectors.source import Recognised, SourceKind, Traces, arrow
 
 _LEDGER, _ENTRY = 1, 2
 _NEVER = 2**63
@@ -32,7 +32,7 @@ class Pulsar(SourceKind):
         if not isinstance(offset, dict) or not offset:
             return None
         if all("://" in topic for topic in offset) and all(map(_is_bytes, offset.values())):
-            return Recognised(self.name, Sureness.CERTAIN, "topics with a message id in bytes")
+            return self.certain("topics with a message id in bytes")
         return None
 
     def explain(self, end: Any, start: Any) -> list[str]:

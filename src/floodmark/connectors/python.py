@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from floodmark.connectors.source import Recognised, SourceKind, Sureness, Traces
+from floodmark.connectors.source import Recognised, SourceKind, Traces
 
 
 class PythonSource(SourceKind):
@@ -21,7 +21,7 @@ class PythonSource(SourceKind):
         # Kinds with fields that nobody else chooses recognise their own form, and are more sure.
         if traces.has_lead_byte or not traces.may_be_pythons or not _is_spaced(traces):
             return None
-        return Recognised(self.name, Sureness.PROBABLE, "JSON spaced as Python writes it")
+        return self.probable("JSON spaced as Python writes it")
 
 
 def _is_spaced(traces: Traces) -> bool:

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from floodmark.checkpoint.text import decode, parse_version, shorten
-from floodmark.connectors.source import Recognised, SourceKind, Sureness, Traces
+from floodmark.connectors.source import Recognised, SourceKind, Traces
 from floodmark.errors import MalformedFile
 
 _EPOCH_MS = re.compile("[0-9]{1,18}")
@@ -29,16 +29,16 @@ class Rate(SourceKind):
         offset = traces.offset
         if type(offset) is int and self.began(traces):
             why = "a bare number, and sources/<id>/0 has the time of its creation"
-            return Recognised(self.name, Sureness.CERTAIN, why)
+            return self.certain(why)
         if not isinstance(offset, dict) or not offset:
             return None
         numbers = {int}.issuperset(map(type, offset.values()))
         if offset.keys() == {"offset", "timestamp"} and numbers:
             why = "an offset and a timestamp, as rate-micro-batch writes them"
-            return Recognised(self.name, self._sureness(traces), why)
+            return self._doubtful(traces, why)
         if all(map(_is_partition_value, offset.values())):
             why = "a value and a run time a partition, as the continuous rate source writes them"
-            return Recognised(self.name, self._sureness(traces), why)
+            return self._doubtful(traces, why)
         return None
 
     def began(self, traces: Traces) -> bool:
@@ -47,10 +47,9 @@ class Rate(SourceKind):
     def first_offset(self, initial: bytes | None) -> Any:
         return 0
 
-    @staticmethod
-    def _sureness(traces: Traces) -> Sureness:
+    def _doubtful(self, traces: Traces, why: str) -> Recognised:
         # A Python data source may choose such common words too, and leaves nothing in sources/.
-        return Sureness.PROBABLE if traces.has_lead_byte else Sureness.POSSIBLE
+        return self.probable(why) if traces.has_lead_byte else self.possible(why)
 
 
 def _is_partition_value(value: Any) -> bool:

@@ -8,7 +8,7 @@ source name beside an offset. So every kind looks at what is there (the offset's
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -168,3 +168,15 @@ def advance(source: SourceOffset, before: SourceOffset | None) -> list[str]:
         return ["no offset yet"]
     start = before.offset if before and before.kind == source.kind else None
     return kind_named(source.kind).explain(source.offset, start)
+
+
+def advances(
+    sources: Iterable[SourceOffset], before: Iterable[SourceOffset]
+) -> list[tuple[str, str, str]]:
+    """Return (source, kind, from where to where) of each source, or of each of its parts."""
+    starts = {source.id: source for source in before}
+    return [
+        (f"source {source.id}", kind_named(source.kind).shown_as or source.kind, words)
+        for source in sources
+        for words in advance(source, starts.get(source.id))
+    ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from floodmark.connectors.kafka.offset import is_kafka_form
-from floodmark.connectors.source import Recognised, SourceKind, Sureness, Traces, arrow
+from floodmark.connectors.source import Recognised, SourceKind, Traces, arrow
 
 _QUEUES_SHOWN = 6
 
@@ -22,7 +22,7 @@ class RocketMq(SourceKind):
         offset = traces.offset
         if isinstance(offset, dict) and offset and all(map(is_kafka_form, offset.values())):
             why = "topics with brokers, queues and offsets"
-            return Recognised(self.name, Sureness.POSSIBLE, why)
+            return self.possible(why)
         return None
 
     def explain(self, end: Any, start: Any) -> list[str]:

@@ -179,6 +179,15 @@ class SourceKind:
     start_rules: tuple[str, ...] = ()
     """The rules before a start that need the real source's answer."""
 
+    def certain(self, why: str) -> Recognised:
+        return Recognised(self.name, Sureness.CERTAIN, why)
+
+    def probable(self, why: str, alone: bool = False) -> Recognised:
+        return Recognised(self.name, Sureness.PROBABLE, why, alone)
+
+    def possible(self, why: str, alone: bool = False) -> Recognised:
+        return Recognised(self.name, Sureness.POSSIBLE, why, alone)
+
     def recognise(self, traces: Traces) -> Recognised | None:
         """Return whether this kind wrote the offset, and what shows it."""
         return None
@@ -334,8 +343,7 @@ class FormedKind(SourceKind):
         if not self.has_form(traces.offset):
             return None
         is_doubtful = self.plain_words and traces.may_be_pythons
-        sureness = Sureness.POSSIBLE if is_doubtful else Sureness.CERTAIN
-        return Recognised(self.name, sureness, self.told_by)
+        return self.possible(self.told_by) if is_doubtful else self.certain(self.told_by)
 
     def explain(self, end: Any, start: Any) -> list[str]:
         before, after = (self.words(one) if _is_object(one) else None for one in (start, end))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 # By chance, all sampled keys of a foreign file belong here once in 2 ** 20 times.
 _BITS = 20
 _Sample = tuple[StateFile, list[bytes]]
+_Store = tuple[StateView, Grouping]
 
 
 class Homes:
@@ -44,7 +45,7 @@ class Homes:
         self._waiting: dict[tuple[int, str], list[_Sample]] = defaultdict(list)
         self._changes: dict[str, _Sample] = {}
 
-    def _open(self, operator: int) -> tuple[tuple[StateView, Grouping], ...]:
+    def _open(self, operator: int) -> tuple[_Store, ...]:
         """Return the readings of an operator whose keys are spread over partitions."""
         files, checkpoint = self._found.files, self._found.checkpoint
         # Before 3.3 a query could spread its keys by only some of their columns.
@@ -82,7 +83,7 @@ class Homes:
         for (operator, store), samples in self._waiting.items():
             for view, grouping in self._views(operator):
                 if view.at.store == store and view.at.provider == "hdfs":
-                    self._judge(view, grouping, samples, None)
+                    self._judge((view, grouping), samples, None)
         self._waiting.clear()
 
     def compare_store(
@@ -94,31 +95,24 @@ class Homes:
             samples.append((need.files[0], first.keys.to_list()))
         for view, grouping in self._views(need.operator):
             if samples and view.at.store == need.store and view.at.provider == "rocksdb":
-                self._judge(view, grouping, samples, snapshot)
+                self._judge((view, grouping), samples, snapshot)
 
     def _judge(
-        self,
-        view: StateView,
-        grouping: Grouping,
-        samples: Sequence[_Sample],
-        snapshot: RocksSnapshot | None,
+        self, store: _Store, samples: Sequence[_Sample], snapshot: RocksSnapshot | None
     ) -> None:
         """Judge all samples at once; if a key cannot be decoded, each file separately."""
         try:
-            self._judge_together(view, grouping, samples, snapshot)
+            self._judge_together(store, samples, snapshot)
         except (FloodmarkError, ValueError, IndexError):
             for sample in samples if len(samples) > 1 else ():
-                self._judge(view, grouping, [sample], snapshot)
+                self._judge(store, [sample], snapshot)
 
     def _judge_together(
-        self,
-        view: StateView,
-        grouping: Grouping,
-        samples: Sequence[_Sample],
-        snapshot: RocksSnapshot | None,
+        self, store: _Store, samples: Sequence[_Sample], snapshot: RocksSnapshot | None
     ) -> None:
         import numpy as np
 
+        view, grouping = store
         nothing = StoreChain(view.at.operator, 0, view.at.store, 0)
         layout = view.layout(OpenedPartition(view.at, nothing, NOTHING, (), snapshot))
         rows = row_bytes([key for _, keys in samples for key in keys])

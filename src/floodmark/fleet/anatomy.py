@@ -138,20 +138,18 @@ class _Reader:
             return "A write that never finished.", Reads.NO, "Spark ignores its name."
         if path == METADATA:
             return "The query's id, for ever.", Reads.YES, "Sinks know the stream by this id."
-        if top == OFFSETS:
-            return self._offsets(rest)
-        if top == COMMITS:
-            return self._commits(rest)
+        if top in (OFFSETS, COMMITS):
+            batch = batch_id(rest)
+            if batch is None:
+                return "No entry of the log.", Reads.NO, "Spark reads plain numbers only."
+            return self._offsets(batch) if top == OFFSETS else self._commits(batch)
         if top == SOURCES:
             return self._source(rest)
         if top == STATE:
             return self._state_file(path)
         return "Nothing that Spark writes here.", Reads.NO, "Spark does not know this name."
 
-    def _offsets(self, name: str) -> ToldFile:
-        batch = batch_id(name)
-        if batch is None:
-            return "No entry of the log.", Reads.NO, "Spark reads plain numbers only."
+    def _offsets(self, batch: int) -> ToldFile:
         what = f"The plan of batch {batch:,}: where each source ends."
         if batch == self._latest:
             return what, Reads.YES, "The newest plan: a restart begins with it."
@@ -159,10 +157,7 @@ class _Reader:
             return what, Reads.YES, "It is where the newest batch begins."
         return what, Reads.NO, "History: a rewind can go back to it."
 
-    def _commits(self, name: str) -> ToldFile:
-        batch = batch_id(name)
-        if batch is None:
-            return "No entry of the log.", Reads.NO, "Spark reads plain numbers only."
+    def _commits(self, batch: int) -> ToldFile:
         what = f"Batch {batch:,} is done."
         if batch == self._committed:
             return what, Reads.YES, "The newest commit: it tells what to run next."

@@ -9,8 +9,8 @@ from typing import Any
 from floodmark.checkpoint.dstreams.restart import restart_words
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.model import Checkpoint, Kind
+from floodmark.checkpoint.restart import restart
 from floodmark.checkpoint.state_chain import missing_state
-from floodmark.checkpoint.timeline import restart
 from floodmark.connectors.registry import about
 from floodmark.connectors.source import SourceOffset
 from floodmark.fleet.batch_bars import BatchBar, Mark, batch_bars, marks

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.timeline import Status, restart
+from floodmark.checkpoint.restart import restart
+from floodmark.checkpoint.timeline import Status
 from floodmark.connectors.behind import Lag
 from floodmark.connectors.registry import about
 from floodmark.errors import FloodmarkError

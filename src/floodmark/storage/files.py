@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from floodmark.checkpoint.layout import FileInfo
-from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.checkpoint.relative_path import ODD_NAME, RelativePath, is_name, is_path, shown
 from floodmark.errors import CannotRead, FloodmarkError, NotACheckpoint, NotThere, WrongUse
 
 
@@ -34,6 +34,27 @@ class Folder:
     files: tuple[str, ...]
     others: tuple[tuple[str, str], ...] = ()
     """Other entries, such as a link or a named pipe, with their kind."""
+
+
+def folder_of(entries: Iterable[tuple[str, bool]]) -> Folder:
+    """Return a level of (name, whether it is a folder); odd names go to `others`."""
+    named = sorted(entries)
+    return Folder(
+        tuple(name for name, is_folder in named if is_folder and is_name(name)),
+        tuple(name for name, is_folder in named if not is_folder and is_name(name)),
+        tuple((shown(name), ODD_NAME) for name, _ in named if not is_name(name)),
+    )
+
+
+def listing_of(found: Iterable[FileInfo], whole: bool) -> Listing:
+    """Return a listing; `whole`: the storage has listed to the end. Odd names are unreadable."""
+    files, odd = [], []
+    for file in found:
+        if is_path(file.path):
+            files.append(file)
+        else:
+            odd.append((shown(file.path), ODD_NAME))
+    return Listing(tuple(files), whole and not odd, tuple(odd))
 
 
 class Files(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
@@ -12,19 +12,20 @@ import fsspec
 
 from floodmark.addresses import public_url
 from floodmark.checkpoint.layout import FileInfo
-from floodmark.checkpoint.relative_path import (
-    ODD_NAME,
-    RelativePath,
-    folder_path,
-    is_name,
-    is_path,
-    shown,
-)
+from floodmark.checkpoint.relative_path import RelativePath, folder_path
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, WrongUse
 from floodmark.limits import Held, check_size
 from floodmark.storage import webhdfs
 from floodmark.storage.complaints import is_no_bucket, no_bucket
-from floodmark.storage.files import Folder, Listing, first_line, is_a_file, unreadable
+from floodmark.storage.files import (
+    Folder,
+    Listing,
+    first_line,
+    folder_of,
+    is_a_file,
+    listing_of,
+    unreadable,
+)
 
 # Hadoop's names for storages that have another name in fsspec.
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "wasbs": "abfs", "wasb": "abfs"}
@@ -98,30 +99,25 @@ class RemoteFiles:
             found = {}
         if not isinstance(found, dict):  # adlfs gives a list of one name where this is a file
             found = {}
-        files, odd = self._listed(place, found)
-        if not files and not odd and not folder:
+        listing = self._listed(place, found, not capped or len(found) < (most or 0))
+        if not listing.files and not listing.unreadable and not folder:
             kind = self._kind(place)
             if kind == "file":
                 raise is_a_file(self.root)
             if kind is None:
                 raise self._not_there()
-        return Listing(files, not odd and (not capped or len(found) < (most or 0)), odd)
+        return listing
 
-    def _listed(
-        self, place: str, found: dict[str, dict[str, Any]]
-    ) -> tuple[tuple[FileInfo, ...], tuple[tuple[str, str], ...]]:
-        """Return the files of a listing, and names that no file of a checkpoint has."""
+    def _listed(self, place: str, found: dict[str, dict[str, Any]], whole: bool) -> Listing:
         self._note_sizes(found.items())
         start = len(self.folder) + 1
-        listed = [
+        listed = (
             FileInfo(name[start:], int(info.get("size") or 0), _mtime_ms(info))
             for name, info in found.items()
             # S3's console leaves empty objects named `folder/` behind.
             if info.get("type") != "directory" and name != place and not name.endswith("/")
-        ]
-        files = tuple(file for file in listed if is_path(file.path))
-        odd = tuple((shown(file.path), ODD_NAME) for file in listed if not is_path(file.path))
-        return files, odd
+        )
+        return listing_of(listed, whole)
 
     def page(self, after: str) -> Listing | None:
         """List with one request the files whose names come after a name; only S3 can do that."""
@@ -135,8 +131,9 @@ class RemoteFiles:
             f"{bucket}/{one['Key']}": {**one, "size": one["Size"]}
             for one in answer.get("Contents", ())
         }
-        files, odd = self._listed(self.folder, found)
-        return Listing(files, not answer.get("IsTruncated"), odd)
+        whole = not answer.get("IsTruncated")
+        # The next page begins after a name, so an odd name does not end the listing.
+        return replace(self._listed(self.folder, found, whole), complete=whole)
 
     def level(self, folder: str = "") -> Folder:
         place = self._path(folder)
@@ -146,12 +143,10 @@ class RemoteFiles:
             return Folder((), ())
         self._note_sizes((info["name"], info) for info in found)
         start = len(place) + 1
-        names = [(info["name"].rstrip("/")[start:], info.get("type")) for info in found]
-        return Folder(
-            tuple(sorted(n for n, kind in names if kind == "directory" and is_name(n))),
-            tuple(sorted(n for n, kind in names if kind != "directory" and is_name(n))),
-            tuple(sorted((shown(n), ODD_NAME) for n, _ in names if n and not is_name(n))),
+        names = (
+            (info["name"].rstrip("/")[start:], info.get("type") == "directory") for info in found
         )
+        return folder_of((name, is_folder) for name, is_folder in names if name)
 
     def _note_sizes(self, found: Iterable[tuple[str, dict[str, Any]]]) -> None:
         for name, info in found:

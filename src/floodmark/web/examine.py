@@ -8,7 +8,7 @@ from floodmark.checkpoint.dstreams.batches import input_of
 from floodmark.checkpoint.layout import STARTS, names_in
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.places.flow import flow_place
-from floodmark.checkpoint.timeline import Action, restart
+from floodmark.checkpoint.restart import Action, restart
 from floodmark.connectors.source import SourceOffset
 from floodmark.diagnosis.gather import glance
 from floodmark.fleet.batch_bars import was_copied

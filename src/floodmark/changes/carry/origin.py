@@ -6,17 +6,17 @@ import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from floodmark.changes import consequences, journal
-from floodmark.changes.consequences import taken_back_alone
+from floodmark.changes import journal
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.journal import Stage
-from floodmark.changes.known_sink import FILES, Sink, sink_of
 from floodmark.changes.named_places import not_named
 from floodmark.changes.plan import (
     Consequence,
     Precondition,
     unchanged_and_idle,
 )
+from floodmark.changes.sinks import FILES, Sink, consequences, sink_of
+from floodmark.changes.sinks.consequences import taken_back_alone
 from floodmark.checkpoint.layout import (
     COMMITS,
     OFFSETS,

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from floodmark.changes import consequences, journal, read_again
+from floodmark.changes import journal
 from floodmark.changes.carry.sink_log import SinkPlace, trim_sink_log
-from floodmark.changes.known_sink import Consequences, Sink, sink_of
 from floodmark.changes.named_places import not_named
 from floodmark.changes.plan.steps import Step
-from floodmark.changes.read_again import Again
-from floodmark.changes.repair.sink import KnownSink, known_sink
+from floodmark.changes.sinks import Consequences, Sink, consequences, read_again, sink_of
+from floodmark.changes.sinks.known_sink import KnownSink, known_sink
+from floodmark.changes.sinks.read_again import Again
 from floodmark.changes.sources.gone_input import gone_input
 from floodmark.changes.sources.out_of_reach import Reach, require_reach
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, STARTS, STATE, batch_id

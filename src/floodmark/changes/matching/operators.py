@@ -18,11 +18,10 @@ from floodmark.changes.matching.fields import (
     match_struct,
     take,
 )
+from floodmark.changes.matching.merged_keys import SEEN, merge_rules
 from floodmark.changes.matching.shapes import OperatorShape, StoreShape
 from floodmark.checkpoint.operator_kinds import (
     AGGREGATION,
-    DEDUP,
-    DEDUP_WITHIN,
     GROUPS,
     JOIN,
     SESSION,
@@ -35,12 +34,10 @@ from floodmark.errors import NotCarried, WrongUse
 from floodmark.state.rows.types import Struct, distinct
 from floodmark.state.shapes.reshape import VALUE, Column, Recipe
 
-MERGES = ("sum", "min", "max", "any")
 DROPPED_OPERATOR = "dropped-operator"
 DROPPED_KEYS = "dropped-keys"
 DROPPED_FIELD = "dropped-field"
 ACCEPTED = (DROPPED_OPERATOR, DROPPED_KEYS, DROPPED_FIELD)
-_SEEN = (DEDUP, DEDUP_WITHIN)
 _TIMERS = ("$procTimers_keyToTimestamp", "$eventTimers_keyToTimestamp")
 _TTL = "ttlExpirationMs"
 _TIMEOUT = "timeoutTimestamp"
@@ -253,7 +250,7 @@ def _store(
     gone = dropped(before.key, key)
     if new.kind in (AGGREGATION, SESSION):
         value = match_aggregation(old, new, before, after, options.told, ledger)
-    elif new.kind in _SEEN and len(after.value.fields) == len(before.value.fields):
+    elif new.kind in SEEN and len(after.value.fields) == len(before.value.fields):
         # Its value is one column that only Spark knows the name of.
         pairs = zip(distinct(before.value).fields, distinct(after.value).fields, strict=True)
         value = tuple(take(a, b, (VALUE, a.name), options.told, ledger) for a, b in pairs)
@@ -267,7 +264,7 @@ def _store(
             f"{', '.join(gone)} is no part of the key any more: keys that become one are merged "
             "by the function"
         )
-    merge = None if by_function else _merge(new, after, gone, options, ledger)
+    merge = None if by_function else merge_rules(new, after, gone, options.merge, ledger)
     return StoreMatch(after.name, Recipe(key, value, merge), before, after, by_function)
 
 
@@ -306,59 +303,6 @@ def _require_some(
             "The sides of the join have changed, or all its columns have other names.",
             "Match them by name: --rename OLD=NEW, for each column.",
         )
-
-
-def _merge(
-    new: OperatorShape,
-    after: StoreShape,
-    gone: tuple[str, ...],
-    options: MatchOptions,
-    ledger: ColumnNotes,
-) -> Mapping[str, str] | None:
-    if not gone:
-        return None
-    columns = ", ".join(gone)
-    if new.kind in _SEEN:
-        ledger.note(
-            f"{columns} is no part of the key any more: of keys that become one, the "
-            "first seen stays"
-        )
-        return dict.fromkeys(distinct(after.value).names, "min")
-    if new.kind != AGGREGATION:
-        raise NotCarried(
-            f"{new.words}: the key has no {columns} any more",
-            f"Rows of a {new.kind} whose keys become equal cannot be merged: their input is no "
-            f"longer "
-            "there.",
-            "Give the rows yourself with --with MIGRATION.py, or begin with an empty state: "
-            "`floodmark upgrade CP NEW --without-state`.",
-        )
-    merge = dict(options.merge or {})
-    names = distinct(after.value).names
-    missing = [name for name in names if name not in merge and name not in after.key.names]
-    if missing:
-        raise NotCarried(
-            f"{new.words}: the key has no {columns} any more, and nothing says how "
-            f"{', '.join(missing)} of keys that become one are merged",
-            "The names of the columns do not say how to combine their values.",
-            f"Give a rule for each: {' '.join(f'--merge {name}=sum' for name in missing)} "
-            f"(one of {', '.join(MERGES)}), or give a function: merge(key, values) in "
-            "--with MIGRATION.py.",
-        )
-    for name, how in merge.items():
-        if how not in MERGES:
-            raise WrongUse(
-                f"--merge {name}={how}: the rules are {', '.join(MERGES)}",
-                do="For any other rule, write a function: merge(key, values) in --with "
-                "MIGRATION.py.",
-            )
-        if name not in names:
-            raise WrongUse(
-                f"--merge {name}: the new state has {', '.join(names)}",
-                do="Name one of these.",
-            )
-    ledger.note(f"{columns} is no part of the key any more: keys that become one are merged")
-    return {name: merge.get(name, "any") for name in names}
 
 
 def _refuse_unused(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from floodmark.changes.planners.migrate import Drawn, Kept
+from floodmark.changes.planners.kept_operators import Drawn, Kept
 from floodmark.checkpoint.operator_kinds import JOIN
 from floodmark.state.rows.given_rows import GIVEN, given_key, given_value
 from floodmark.state.rows.types import Struct, ddl, distinct

@@ -13,7 +13,8 @@ from typing import Any
 from floodmark.changes.carry.origin import fresh_identity
 from floodmark.changes.plan import EMPTY, Plan, Precondition
 from floodmark.changes.plan.steps import Step, rewrite, write
-from floodmark.changes.planners.migrate import Drawn, describing, goal_of, unique_ids_of
+from floodmark.changes.planners.kept_operators import Drawn
+from floodmark.changes.planners.migrate import describing, goal_of, unique_ids_of
 from floodmark.checkpoint.commits import CommitEntry, render_commit, with_state_ids
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, SOURCES
 from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_offset

@@ -52,24 +52,19 @@ def plan_convert(origin: Origin, new: str, provider: str, state_format: int | No
         )
     for one in operators:
         require_rewritable(one.stores, provider, moves=False)
-    return plan_rewritten(
-        origin,
-        new,
-        course,
-        operators,
-        StateRewrite(
-            "convert",
-            f"A new checkpoint with its state in {WORDS[provider]}"
-            + (", with unique ids" if ids else ""),
-            {"provider": provider, "state_format": state_format},
-            {PROVIDER_CLASS: CLASSES[provider]},
-            provider,
-            None,
-            ids,
-            f"in {WORDS[provider]}",
-            provider_notes(provider, ids, had_ids),
-        ),
+    turn = StateRewrite(
+        "convert",
+        f"A new checkpoint with its state in {WORDS[provider]}"
+        + (", with unique ids" if ids else ""),
+        {"provider": provider, "state_format": state_format},
+        {PROVIDER_CLASS: CLASSES[provider]},
+        provider,
+        None,
+        ids,
+        f"in {WORDS[provider]}",
+        provider_notes(provider, ids, had_ids),
     )
+    return plan_rewritten(origin, new, course, operators, turn)
 
 
 def has_unique_ids(provider: str, state_format: int | None, had: bool) -> bool:

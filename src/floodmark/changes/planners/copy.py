@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.changes import consequences
 from floodmark.changes.carry.checkpoint_files import belonging
 from floodmark.changes.carry.origin import (
     Origin,
@@ -25,6 +24,7 @@ from floodmark.changes.carry.sink_log import SinkPlace, rehome_sink_log
 from floodmark.changes.named_places import not_named
 from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition
 from floodmark.changes.plan.steps import Step, copy, write
+from floodmark.changes.sinks import consequences
 from floodmark.checkpoint.layout import METADATA, SOURCES, STARTS
 from floodmark.connectors.delta.offset import is_schema_log
 from floodmark.connectors.files.input_files import file_sources

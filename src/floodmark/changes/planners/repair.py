@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from floodmark.changes.consequences import goes_on
 from floodmark.changes.fingerprint import Fingerprint
 from floodmark.changes.plan import (
     NEEDED,
@@ -30,6 +29,7 @@ from floodmark.changes.repair import (
 )
 from floodmark.changes.repair.from_backup import Backup
 from floodmark.changes.repair.working_copy import WorkingCopy
+from floodmark.changes.sinks.consequences import goes_on
 from floodmark.checkpoint.layout import COMMITS, OFFSETS, batch_id
 from floodmark.rules.mend import Mend
 from floodmark.storage.repository import object_path

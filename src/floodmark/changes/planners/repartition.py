@@ -73,20 +73,15 @@ def plan_repartition(
             require_hashed_by_all_keys(one.stores, origin.checkpoint.conf)
     before = " and ".join(map(str, sorted(counts)))
     ids = any(store.at.unique_ids for one in keyed for store in one.stores)
-    return plan_rewritten(
-        origin,
-        new,
-        course,
-        operators,
-        StateRewrite(
-            "repartition",
-            f"A new checkpoint with {partitions} partitions of state instead of {before}",
-            {"partitions": partitions},
-            {SHUFFLE_PARTITIONS: str(partitions)},
-            provider,
-            partitions,
-            ids,
-            f"over {partitions} partitions",
-            (pinned_note(partitions),),
-        ),
+    turn = StateRewrite(
+        "repartition",
+        f"A new checkpoint with {partitions} partitions of state instead of {before}",
+        {"partitions": partitions},
+        {SHUFFLE_PARTITIONS: str(partitions)},
+        provider,
+        partitions,
+        ids,
+        f"over {partitions} partitions",
+        (pinned_note(partitions),),
     )
+    return plan_rewritten(origin, new, course, operators, turn)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from floodmark.changes import consequences, journal, read_again
+from floodmark.changes import journal
 from floodmark.changes.carry.checkpoint_files import with_checksums
 from floodmark.changes.carry.given_offsets import compare
 from floodmark.changes.carry.going_back import later_batches, later_starts, later_state
@@ -19,10 +19,10 @@ from floodmark.changes.carry.needed_state import needed_state
 from floodmark.changes.carry.origin import Origin, file_sink_left_at, fresh_identity, unnamed_sink
 from floodmark.changes.carry.resume_point import require_committed
 from floodmark.changes.carry.sink_log import SinkPlace, Trim, trim_sink_log
-from floodmark.changes.known_sink import FILES, Consequences
 from floodmark.changes.plan import NEEDED, Plan
 from floodmark.changes.plan.steps import Step, delete, write
-from floodmark.changes.read_again import Again
+from floodmark.changes.sinks import FILES, Consequences, consequences, read_again
+from floodmark.changes.sinks.read_again import Again
 from floodmark.changes.sources.out_of_reach import SKIPS
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, SOURCES, names_in, side_file
 from floodmark.checkpoint.model import Checkpoint

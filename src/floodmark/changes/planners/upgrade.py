@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.changes import consequences
 from floodmark.changes.carry.carried_state import (
     carry_in_flight_state,
     carry_state,
@@ -31,9 +30,10 @@ from floodmark.changes.carry.source_files import (
     unseeded,
 )
 from floodmark.changes.carry.topic_names import map_entry, require_topics
-from floodmark.changes.consequences import Renumbering
 from floodmark.changes.plan import EMPTY, NEEDED, Consequence, Plan, Precondition
 from floodmark.changes.plan.steps import Step, copy, write
+from floodmark.changes.sinks import consequences
+from floodmark.changes.sinks.consequences import Renumbering
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, START_FILE
 from floodmark.checkpoint.offsets import render_offsets, with_offset
 from floodmark.checkpoint.source_kinds import refuse_disputed, unkept_kinds

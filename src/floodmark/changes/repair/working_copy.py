@@ -12,7 +12,7 @@ from functools import cached_property
 
 from floodmark.changes.carry.checkpoint_files import with_checksums
 from floodmark.changes.plan.steps import Step
-from floodmark.changes.repair.sink import KnownSink
+from floodmark.changes.sinks.known_sink import KnownSink
 from floodmark.checkpoint.checksums.sidefiles import agrees
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import FileInfo, side_file

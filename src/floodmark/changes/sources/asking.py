@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from floodmark.changes.repair.sink import known_sink
+from floodmark.changes.sinks.known_sink import known_sink
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.live_answers import LiveAnswers, SinkLog, SourcePlaces
 from floodmark.checkpoint.start_note import source_options

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from floodmark.checkpoint.plan.columns import (
@@ -19,7 +19,9 @@ from floodmark.checkpoint.plan.columns import (
     inlined,
     unfolded,
 )
+from floodmark.checkpoint.plan.event_time import placed, unmarked
 from floodmark.checkpoint.plan.expressions import ExpressionReader, parts_of
+from floodmark.checkpoint.plan.made_columns import Fed, nameless, output_of, replaced
 from floodmark.checkpoint.plan.spark_json import (
     as_fields,
     expression_id,
@@ -35,14 +37,11 @@ from floodmark.checkpoint.plan.spark_json import (
     type_json,
 )
 from floodmark.checkpoint.plan.tree import (
-    ABOVE,
     COLUMN,
     KEY_ORDER,
     LITERAL,
     NAMED,
-    OUTPUT,
     SOURCE_CODE,
-    UNMARKED,
     Expression,
     Fields,
     Input,
@@ -50,9 +49,7 @@ from floodmark.checkpoint.plan.tree import (
     PlanTree,
     Watermark,
     in_order,
-    watermarks_of,
 )
-from floodmark.checkpoint.plan.words import words
 
 _LEAVES = frozenset({"StreamingRelation", "StreamingRelationV2", "StreamingExecutionRelation"})
 _AGGREGATES = ("AggregateExpression", "PythonUDAF")
@@ -82,21 +79,10 @@ def read_plan(nodes: list[Mapping[str, Any]], facts: Facts) -> PlanTree:
     outputs = reader.columns.outputs(root)
     reader.columns.need(root, set(outputs))
     fed = reader.build(root)
-    columns = tuple(fed.environment.get(one, _nameless(one)) for one in outputs)
+    columns = tuple(fed.environment.get(one, nameless(one)) for one in outputs)
     unseen = tuple(sorted(reader.expressions.unseen))
     untold = tuple(sorted({*facts.untold, *reader.expressions.untold}))
     return PlanTree(fed.input, columns, facts.canonical, facts.tries, unseen, untold)
-
-
-def _nameless(number: int) -> Expression:
-    return Expression(OUTPUT, (("number", str(number)),), label=f"column {number}")
-
-
-@dataclass
-class _Fed:
-    input: Input
-    environment: dict[int, Expression]
-    streaming: bool
 
 
 class _JsonReader:
@@ -111,7 +97,7 @@ class _JsonReader:
         self.counts[kind] = self.counts.get(kind, -1) + 1
         return self.counts[kind]
 
-    def build(self, node: Node) -> _Fed:
+    def build(self, node: Node) -> Fed:
         if not node.children:
             return self._leaf(node)
         if node.kind == "Union":
@@ -126,7 +112,7 @@ class _JsonReader:
             return known(self, node, fed) if known else self._other(node, [fed])
         return self._other(node, [self.build(child) for child in node.children])
 
-    def _leaf(self, node: Node) -> _Fed:
+    def _leaf(self, node: Node) -> Fed:
         streaming = node.kind in _LEAVES or node.raw.get("isStreaming") is True
         kind = "Source" if streaming else "Static"
         number = self.number(kind)
@@ -152,9 +138,9 @@ class _JsonReader:
                 *as_fields(extra),
             )
         step = PlanStep(kind, (("number", str(number)), *told))
-        return _Fed(Input(step), environment, streaming)
+        return Fed(Input(step), environment, streaming)
 
-    def _project(self, node: Node, fed: _Fed) -> _Fed:
+    def _project(self, node: Node, fed: Fed) -> Fed:
         wanted = self.columns.needed[id(node)]
         # Only the output columns: both sides of a self-join have the same numbers below.
         environment = {
@@ -162,18 +148,18 @@ class _JsonReader:
             for one in node.expressions("projectList")
             if id_of(one) in wanted
         }
-        return _Fed(fed.input, environment, fed.streaming)
+        return Fed(fed.input, environment, fed.streaming)
 
-    def _filter(self, node: Node, fed: _Fed) -> _Fed:
+    def _filter(self, node: Node, fed: Fed) -> Fed:
         condition = self.expressions.read(node.raw["condition"], fed.environment)
         marked = [mark.column for mark in fed.input.watermarks]
-        said = [_placed(one, marked) for one in _conjuncts(condition) if not _is_true(one)]
+        said = [placed(one, marked) for one in parts_of(condition, "And") if not _is_true(one)]
         found = in_order((*fed.input.conditions, *said))
-        return _Fed(
+        return Fed(
             Input(fed.input.step, found, fed.input.watermarks), fed.environment, fed.streaming
         )
 
-    def _watermark(self, node: Node, fed: _Fed) -> _Fed:
+    def _watermark(self, node: Node, fed: Fed) -> Fed:
         event_time = node.raw["eventTime"]
         delay = self.facts.details.get(node.place, {}).get("delay_ms")
         mark = Watermark(
@@ -182,11 +168,11 @@ class _JsonReader:
             delay,
         )
         watermarks = (mark, *fed.input.watermarks) if fed.streaming else fed.input.watermarks
-        return _Fed(
+        return Fed(
             Input(fed.input.step, fed.input.conditions, watermarks), fed.environment, fed.streaming
         )
 
-    def _aggregate(self, node: Node, fed: _Fed) -> _Fed:
+    def _aggregate(self, node: Node, fed: Fed) -> Fed:
         number = self.number("Aggregate")
         wanted = self.columns.needed[id(node)]
         keys = [
@@ -198,57 +184,57 @@ class _JsonReader:
 
         def result(one: Expression) -> Expression:
             if one in keys:
-                return _output("Aggregate", number, f"key {keys.index(one)}", one)
+                return output_of("Aggregate", number, f"key {keys.index(one)}", one)
             if one.name in _AGGREGATES:
                 at = functions.setdefault(one, len(functions))
-                return _output("Aggregate", number, f"function {at}", one)
+                return output_of("Aggregate", number, f"function {at}", one)
             return one
 
         for one in sorted(node.expressions("aggregateExpressions"), key=self._rank):
             if id_of(one) in wanted:
                 whole = self.expressions.read(one, fed.environment)
-                environment[id_of(one)] = _replaced(whole, result)
+                environment[id_of(one)] = replaced(whole, result)
         plain = [e[0] for e in node.expressions("groupingExpressions") if len(e) == 1]
         step = PlanStep(
             "Aggregate",
-            self._unmarked([expression_id(one) for one in plain], fed),
+            unmarked([expression_id(one) for one in plain], fed, self.facts.marked),
             expressions=(("keys", tuple(keys)), ("functions", tuple(functions))),
             inputs=(fed.input,),
             stateful=fed.streaming,
         )
-        return _Fed(Input(step), environment, fed.streaming)
+        return Fed(Input(step), environment, fed.streaming)
 
     def _rank(self, one: list[Mapping[str, Any]]) -> int:
         """Return an aggregate's rank; without ranks, sorting keeps the order of the code."""
         ranks = self.facts.ranks
         return min((ranks[number] for raw in one if (number := result_id(raw)) in ranks), default=0)
 
-    def _deduplicate(self, node: Node, fed: _Fed) -> _Fed:
+    def _deduplicate(self, node: Node, fed: Fed) -> Fed:
         keys = [self.expressions.read(e, fed.environment) for e in node.expressions("keys")]
-        unmarked = self._unmarked(ids_of(node.expressions("keys")), fed)
+        fields = unmarked(ids_of(node.expressions("keys")), fed, self.facts.marked)
         step = PlanStep(
-            node.kind, unmarked, (("keys", tuple(keys)),), (fed.input,), stateful=fed.streaming
+            node.kind, fields, (("keys", tuple(keys)),), (fed.input,), stateful=fed.streaming
         )
-        return _Fed(Input(step), fed.environment, fed.streaming)
+        return Fed(Input(step), fed.environment, fed.streaming)
 
-    def _distinct(self, node: Node, fed: _Fed) -> _Fed:
-        keys = tuple(fed.environment.get(one, _nameless(one)) for one in self.columns.outputs(node))
+    def _distinct(self, node: Node, fed: Fed) -> Fed:
+        keys = tuple(fed.environment.get(one, nameless(one)) for one in self.columns.outputs(node))
         step = PlanStep("Distinct", (), (("keys", keys),), (fed.input,), stateful=fed.streaming)
-        return _Fed(Input(step), fed.environment, fed.streaming)
+        return Fed(Input(step), fed.environment, fed.streaming)
 
-    def _generate(self, node: Node, fed: _Fed) -> _Fed:
+    def _generate(self, node: Node, fed: Fed) -> Fed:
         number = self.number("Generate")
         generator = self.expressions.read(node.raw["generator"], fed.environment)
         environment = dict(fed.environment)
         for at, one in enumerate(node.expressions("generatorOutput")):
-            environment[id_of(one)] = _output(
+            environment[id_of(one)] = output_of(
                 "Generate", number, f"output {at}", one[0].get("name")
             )
         fields = (("outer", json.dumps(node.raw.get("outer"))),)
         step = PlanStep("Generate", fields, (("generator", (generator,)),), (fed.input,))
-        return _Fed(Input(step), environment, fed.streaming)
+        return Fed(Input(step), environment, fed.streaming)
 
-    def _expand(self, node: Node, fed: _Fed) -> _Fed:
+    def _expand(self, node: Node, fed: Fed) -> Fed:
         number = self.number("Expand")
         places = self.columns.wanted_places(node, self.columns.needed[id(node)])
         rows = [
@@ -264,36 +250,36 @@ class _JsonReader:
             if all(one == made[0] for one in made):  # passed on as it is
                 environment[id_of(attribute)] = made[0]
                 continue
-            reference = _output(
+            reference = output_of(
                 "Expand", number, f"column {len(expressions)}", attribute[0].get("name")
             )
             environment[id_of(attribute)] = reference
             expressions.append((f"column {len(expressions)}", tuple(made)))
         fields = (("rows", str(len(rows))),)
-        return _Fed(
+        return Fed(
             Input(PlanStep("Expand", fields, tuple(expressions), (fed.input,))),
             environment,
             fed.streaming,
         )
 
-    def _union(self, node: Node) -> _Fed:
+    def _union(self, node: Node) -> Fed:
         number = self.number("Union")
         places = self.columns.wanted_places(node, self.columns.needed[id(node)])
         fed = [self.build(child) for child in node.children]
         expressions = []
         for at, (child, found) in enumerate(zip(node.children, fed, strict=True)):
             theirs = self.columns.outputs(child)
-            columns = tuple(found.environment.get(theirs[p], _nameless(p)) for p in places)
+            columns = tuple(found.environment.get(theirs[p], nameless(p)) for p in places)
             expressions.append((f"columns of branch {at}", columns))
         mine = self.columns.outputs(node)
         environment = {
-            mine[place]: _output("Union", number, f"column {at}", expressions[0][1][at])
+            mine[place]: output_of("Union", number, f"column {at}", expressions[0][1][at])
             for at, place in enumerate(places)
         }
         step = PlanStep("Union", (), tuple(expressions), tuple(one.input for one in fed))
-        return _Fed(Input(step), environment, any(one.streaming for one in fed))
+        return Fed(Input(step), environment, any(one.streaming for one in fed))
 
-    def _join(self, node: Node) -> _Fed:
+    def _join(self, node: Node) -> Fed:
         left, right = self.build(node.children[0]), self.build(node.children[1])
         environment = {
             **self._put_out(node.children[0], left),
@@ -320,33 +306,24 @@ class _JsonReader:
         if stateful and isinstance(raw, list):
             used = references(raw)
             for child, fed in ((node.children[0], left), (node.children[1], right)):
-                fields += self._unmarked([i for i in self.columns.outputs(child) if i in used], fed)
+                fields += unmarked(
+                    [i for i in self.columns.outputs(child) if i in used], fed, self.facts.marked
+                )
         step = PlanStep("Join", fields, tuple(expressions), (left.input, right.input), stateful)
-        return _Fed(Input(step), environment, left.streaming or right.streaming)
+        return Fed(Input(step), environment, left.streaming or right.streaming)
 
-    def _unmarked(self, columns: list[int], fed: _Fed) -> Fields:
-        """Said of a copy of the watermark's column that was made before withWatermark.
-
-        The same values, and no event time to Spark.
-        """
-        marks = {mark.column for mark in watermarks_of(fed.input)}
-        if not (marks and fed.streaming) or any(one in self.facts.marked for one in columns):
-            return ()
-        made = [fed.environment[one] for one in columns if one in fed.environment]
-        return ((UNMARKED, "true"),) if any(_is_time(one, marks, fed) for one in made) else ()
-
-    def _put_out(self, node: Node, fed: _Fed) -> dict[int, Expression]:
+    def _put_out(self, node: Node, fed: Fed) -> dict[int, Expression]:
         return {
             one: fed.environment[one]
             for one in self.columns.outputs(node)
             if one in fed.environment
         }
 
-    def _named(self, column: int, fed: _Fed) -> Expression:
-        made = fed.environment.get(column, _nameless(column))
+    def _named(self, column: int, fed: Fed) -> Expression:
+        made = fed.environment.get(column, nameless(column))
         return Expression(NAMED, (), (made,), self.names.get(column, ""))
 
-    def _other(self, node: Node, fed: list[_Fed]) -> _Fed:
+    def _other(self, node: Node, fed: list[Fed]) -> Fed:
         """Read any other step: all its fields, and all columns of its inputs."""
         number = self.number(node.kind)
         environment: dict[int, Expression] = {}
@@ -369,16 +346,14 @@ class _JsonReader:
         names_seen: list[tuple[str, str]] = []  # a function takes its columns by their names
         if "WithState" in node.kind or node.kind.startswith(("MapIn", "FlatMap", "MapPartitions")):
             for at, (child, one) in enumerate(zip(node.children, fed, strict=True)):
-                columns = (
-                    one.environment.get(i, _nameless(i)) for i in self.columns.outputs(child)
-                )
+                columns = (one.environment.get(i, nameless(i)) for i in self.columns.outputs(child))
                 expressions.append((f"columns {at}" if at else "columns", tuple(columns)))
                 seen = [self.names.get(i) for i in self.columns.outputs(child)]
                 names_seen.append((f"names {at}" if at else "names", json.dumps(seen)))
         made = dict(environment)
         fresh = [one for one in self.columns.outputs(node) if one not in environment]
         for at, one_id in enumerate(fresh):
-            made[one_id] = _output(node.kind, number, f"output {at}", None)
+            made[one_id] = output_of(node.kind, number, f"output {at}", None)
         skipped = {name for name, value in node.raw.items() if is_expressions(value)}
         fields = self.expressions.fields(node.kind, node.raw, (*names, *skipped))
         extra = as_fields(self.facts.details.get(node.place, {}))
@@ -389,7 +364,7 @@ class _JsonReader:
             tuple(one.input for one in fed),
             stateful,
         )
-        return _Fed(Input(step), made, streaming)
+        return Fed(Input(step), made, streaming)
 
 
 _SINGLE = {
@@ -405,54 +380,10 @@ _SINGLE = {
 }
 
 
-def _is_time(one: Expression, marks: set[Expression], fed: _Fed) -> bool:
-    """Whether an expression is a watermark's column, or a window of one."""
-    if one in marks:
-        return True
-    step = fed.input.step
-    if one.name == OUTPUT and step.kind == "Expand":  # sliding windows
-        made = (part for _, found in step.expressions for each in found for part in each.walk())
-        return any(part in marks for part in made)
-    return one.name == "CreateNamedStruct" and any(part in marks for part in one.walk())
-
-
 def _lacks_its_fields(node: Node) -> bool:
     """Whether Spark's JSON leaves out what the step does; then its own text stands for it."""
     return node.kind == "Expand" and not node.expressions("projections")
 
 
-def _output(kind: str, number: int, which: str, made_of: object) -> Expression:
-    """Return a column that a step below outputs, by its place.
-
-    A change below shows there, so it must not show here a second time.
-    """
-    # Notes keep the label, and a text literal of the code may be a key.
-    label = words(made_of, texts=False) if isinstance(made_of, Expression) else made_of or which
-    return Expression(OUTPUT, (("of", f"{kind} {number} {which}"),), label=str(label))
-
-
-def _replaced(one: Expression, change: Any) -> Expression:
-    """Replace expressions from the top; unlike `mapped`, do not look into a replaced one."""
-    changed: Expression = change(one)
-    if changed is not one:
-        return changed
-    children = tuple(_replaced(child, change) for child in one.children)
-    return replace(one, children=children) if children else one
-
-
 def _is_true(condition: Expression) -> bool:
     return condition.name == LITERAL and condition.field("value") == '"true"'
-
-
-def _placed(condition: Expression, marked: list[Expression]) -> Expression:
-    """Mark a condition on event time, which Spark leaves where it stands in the plan.
-
-    Rows with a far future time move the watermark if the condition stands above it, and do not if
-    it stands below.
-    """
-    above = any(one in marked for one in condition.walk())
-    return Expression(ABOVE, (), (condition,)) if above else condition
-
-
-def _conjuncts(condition: Expression) -> tuple[Expression, ...]:
-    return parts_of(condition, "And")

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.model import Checkpoint, Kind, StateOperator, Unreadable
-from floodmark.checkpoint.timeline import Action, Batch, Restart, Status, restart
+from floodmark.checkpoint.restart import Action, Restart, restart
+from floodmark.checkpoint.timeline import Batch, Status
 from floodmark.connectors.registry import recognise
 from floodmark.connectors.source import SourceOffset, Traces
 from floodmark.screen import fields_html, fields_text, line_text
@@ -163,17 +164,26 @@ def summarize_batches(batches: Iterable[Batch]) -> list[BatchSummary]:
     ]
 
 
-def inspection(
-    checkpoint: Checkpoint, state_missing: tuple[str, ...] = (), flow: Flow | None = None
-) -> Inspection:
-    structured = checkpoint.kind is Kind.STRUCTURED_STREAMING
-    return Inspection(
+def _identity(
+    checkpoint: Checkpoint,
+) -> tuple[str, Kind, str | None, int | None, int | None, int | None]:
+    """Return what `inspect` and `scan` both begin with."""
+    return (
         checkpoint.path,
         checkpoint.kind,
         checkpoint.query_id,
         checkpoint.latest_batch,
         checkpoint.committed_batch,
         checkpoint.in_flight_batch,
+    )
+
+
+def inspection(
+    checkpoint: Checkpoint, state_missing: tuple[str, ...] = (), flow: Flow | None = None
+) -> Inspection:
+    structured = checkpoint.kind is Kind.STRUCTURED_STREAMING
+    return Inspection(
+        *_identity(checkpoint),
         checkpoint.watermark_ms,
         checkpoint.batch_time_ms,
         checkpoint.offset_log_version,
@@ -201,16 +211,7 @@ def scan_entry(checkpoint: Checkpoint, found: tuple[str, ...] | None = None) -> 
     `found`: the doctor's findings; without them, unreadable files and a start that fails.
     """
     findings = _plain_findings(checkpoint) if found is None else found
-    return ScanEntry(
-        checkpoint.path,
-        checkpoint.kind,
-        checkpoint.query_id,
-        checkpoint.latest_batch,
-        checkpoint.committed_batch,
-        checkpoint.in_flight_batch,
-        checkpoint.bytes,
-        findings,
-    )
+    return ScanEntry(*_identity(checkpoint), checkpoint.bytes, findings)
 
 
 def _plain_findings(checkpoint: Checkpoint) -> tuple[str, ...]:

@@ -6,8 +6,9 @@ from datetime import datetime, timezone
 from html import escape as escape_html
 
 from floodmark.checkpoint.layout import COMMITS, OFFSETS
-from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.checkpoint.timeline import Action, restart, source_rows
+from floodmark.checkpoint.model import Checkpoint, Kind, earlier_sources
+from floodmark.checkpoint.restart import Action, restart
+from floodmark.connectors.registry import advances
 from floodmark.visible import one_line
 
 _CELL = "text-align:left;padding:2px 16px 2px 0;vertical-align:top;border:none;white-space:pre-wrap"
@@ -43,7 +44,7 @@ def _rows(checkpoint: Checkpoint) -> list[tuple[str, str, str]]:
         ("processed", _batch("batch ", latest), "no commit yet" if in_flight else "done"),
         ("committed", _batch(f"{COMMITS}/", committed), ""),
     ]
-    rows += source_rows(checkpoint)
+    rows += advances(checkpoint.sources, earlier_sources(checkpoint))
     rows += [
         (
             f"state {operator.operator}",

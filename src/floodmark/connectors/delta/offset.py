@@ -17,7 +17,6 @@ from floodmark.connectors.source import (
     SourceKind,
     SourceOffset,
     StartOption,
-    Sureness,
     Traces,
     arrow,
     render_json,
@@ -62,9 +61,7 @@ class DeltaSource(SourceKind):
 
     def recognise(self, traces: Traces) -> Recognised | None:
         if isinstance(traces.offset, dict) and traces.offset.keys() >= _FORM:
-            return Recognised(
-                self.name, Sureness.CERTAIN, "the offset names the id and version of a table"
-            )
+            return self.certain("the offset names the id and version of a table")
         return None
 
     def check_offset(self, offset: Any) -> None:

@@ -12,7 +12,6 @@ from floodmark.checkpoint.text import long_of, shorten
 from floodmark.connectors.source import (
     Recognised,
     SourceKind,
-    Sureness,
     Traces,
     arrow,
     has_fields,
@@ -38,13 +37,13 @@ class FileSource(SourceKind):
 
     def recognise(self, traces: Traces) -> Recognised | None:
         if has_fields(traces.offset, _FORM) and not traces.may_be_pythons:
-            return Recognised(self.name, Sureness.CERTAIN, "the offset names an entry of a list")
+            return self.certain("the offset names an entry of a list")
         if has_fields(traces.offset, _FORM) and self.began(traces):
             why = "the offset names an entry of a list, with spaces as Python puts them"
-            return Recognised(self.name, Sureness.PROBABLE, why)
+            return self.probable(why)
         if type(traces.offset) is int and self.began(traces):
             why = "a bare number beside a list of files, as Spark 2.1 wrote it"
-            return Recognised(self.name, Sureness.CERTAIN, why)
+            return self.certain(why)
         return None
 
     def began(self, traces: Traces) -> bool:

@@ -20,7 +20,6 @@ from floodmark.connectors.source import (
     SourceKind,
     SourceOffset,
     StartOption,
-    Sureness,
     Traces,
     arrow,
     parse_offset_text,
@@ -73,9 +72,9 @@ class Kafka(SourceKind):
             return None
         if traces.has_lead_byte:
             why = "topics and partitions, and sources/<id>/0 begins as Kafka writes it"
-            return Recognised(self.name, Sureness.PROBABLE, why, alone=True)
+            return self.probable(why, alone=True)
         why = "topics with partitions and offsets"
-        return Recognised(self.name, Sureness.POSSIBLE, why, alone=not traces.may_be_pythons)
+        return self.possible(why, alone=not traces.may_be_pythons)
 
     def began(self, traces: Traces) -> bool:
         return traces.has_lead_byte

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from floodmark.checkpoint.conf_keys import CHECKPOINT_LOCATION, REMOTE
-from floodmark.engine.app.caught import Caught, NotStarted, caught, given_to_start
+from floodmark.engine.app.caught_query import Caught, NotStarted, caught, given_to_start
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.script_calls import Watch
 from floodmark.engine.app.time_limit import ScriptEnded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from floodmark.engine.app.caught import Caught
+from floodmark.engine.app.caught_query import Caught
 from floodmark.engine.app.dry_run import ScriptOutcome, innermost_line
 from floodmark.engine.app.time_limit import EndedAtOnce
 from floodmark.engine.run.failure import sentence_of

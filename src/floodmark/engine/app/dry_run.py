@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from floodmark.engine.app.caught import Caught
+from floodmark.engine.app.caught_query import Caught
 from floodmark.engine.app.caught_starts import Starts, catch_starts
 from floodmark.engine.app.effects.file_writes import leave_out_files, leave_out_log_handlers
 from floodmark.engine.app.effects.spark_writes import leave_out_effects

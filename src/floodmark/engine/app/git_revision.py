@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from floodmark.engine.app.home import in_revision
+from floodmark.engine.app.surroundings import in_revision
 from floodmark.engine.pipelines.application import split_target
 from floodmark.errors import WrongUse
 

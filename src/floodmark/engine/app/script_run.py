@@ -7,7 +7,6 @@ import sys
 import traceback
 
 from floodmark.engine.app.dry_run import innermost_line
-from floodmark.engine.app.home import at_home
 from floodmark.engine.app.notebook_names import notebook_names
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.app.patching import Patches
@@ -15,6 +14,7 @@ from floodmark.engine.app.script_calls import Watch
 from floodmark.engine.app.script_restart import after_failure, refused_for_now
 from floodmark.engine.app.script_text import ScriptText
 from floodmark.engine.app.supervised import Supervision, Supervisor
+from floodmark.engine.app.surroundings import at_home
 from floodmark.engine.app.time_limit import ScriptEnded
 from floodmark.engine.run.failure import sentence_of
 from floodmark.engine.run.listeners import ToldView

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.engine.app.built import Built, configure
-from floodmark.engine.app.caught import Caught, settle
+from floodmark.engine.app.caught_query import Caught, settle
 from floodmark.engine.app.choosing import chosen, is_wanted, later_starts, place_of
 from floodmark.engine.app.dry_run import ScriptOutcome, innermost_line, run_script
-from floodmark.engine.app.home import at_home, fingerprint_with_modules
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.app.script_text import ScriptText
+from floodmark.engine.app.surroundings import at_home, fingerprint_with_modules
 from floodmark.engine.pipelines.decorator import Pipeline
 from floodmark.engine.run.failure import sentence_of
 from floodmark.engine.spark.java import require_java

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from floodmark.engine.app.caught import given_to_start, location_of
+from floodmark.engine.app.caught_query import given_to_start, location_of
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.script_calls import is_watched
 from floodmark.engine.app.time_limit import ScriptEnded

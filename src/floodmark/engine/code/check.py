@@ -22,8 +22,8 @@ from floodmark.diagnosis.held import gather_held
 from floodmark.engine.app.built import Built
 from floodmark.engine.app.choosing import place_of
 from floodmark.engine.app.git_revision import at_revision
-from floodmark.engine.app.home import require_revision
 from floodmark.engine.app.options import ScriptOptions
+from floodmark.engine.app.surroundings import require_revision
 from floodmark.engine.code.outline import described, outline
 from floodmark.engine.code.query import read_query, read_sources, source_folders
 from floodmark.engine.code.rehearse import DEFAULT_CAP, capped, rehearse

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.carry.topic_names import map_entry
-from floodmark.changes.known_sink import Sink
+from floodmark.changes.sinks import Sink
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.source_kinds import with_code_kinds
 from floodmark.diagnosis.held import gather_held

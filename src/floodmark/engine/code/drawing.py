@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from floodmark.changes.planners.migrate import Drawn, drawn_checkpoint
+from floodmark.changes.planners.kept_operators import Drawn, drawn_checkpoint
 from floodmark.checkpoint.commits import CommitEntry
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.offsets import OffsetEntry

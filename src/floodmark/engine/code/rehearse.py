@@ -21,18 +21,9 @@ from floodmark.changes.carry.rehome import (
     moved_operator_metadata,
     moved_schema_log,
 )
+from floodmark.checkpoint import layout
 from floodmark.checkpoint.conf_keys import CHECKPOINT_LOCATION
-from floodmark.checkpoint.layout import (
-    COMMITS,
-    METADATA,
-    NOTES,
-    OFFSETS,
-    OPERATOR_METADATA,
-    SOURCES,
-    STATE,
-    STATE_SCHEMA,
-    checksum_file,
-)
+from floodmark.checkpoint.layout import checksum_file
 from floodmark.checkpoint.metadata import parse_operator_metadata
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import render_offsets
@@ -206,7 +197,7 @@ def fork_checkpoint(
         needed = _needed_state(files, checkpoint)
     for file in listed:
         path = file.path
-        if path.startswith(NOTES + "/") or not _is_needed(path, checkpoint, needed):
+        if path.startswith(layout.NOTES + "/") or not _is_needed(path, checkpoint, needed):
             continue
         if is_operator_metadata(path):
             # Metadata that names another location must not lead Spark there.
@@ -233,12 +224,14 @@ def _is_of_another_place(root: str, data: bytes) -> bool:
 
 def _is_needed(path: str, checkpoint: Checkpoint, needed: frozenset[str] | None) -> bool:
     folder, _, rest = path.partition("/")
-    if folder in (OFFSETS, COMMITS):
+    if folder in (layout.OFFSETS, layout.COMMITS):
         kept = checkpoint.offset_ids[-2:] + checkpoint.commit_ids[-2:]
         return int(rest) in kept
-    if folder == STATE and needed is not None:
-        return path in needed or OPERATOR_METADATA in path or STATE_SCHEMA in path
-    return path == METADATA or folder in (SOURCES, STATE) or is_schema_log(path)
+    if folder == layout.STATE and needed is not None:
+        return path in needed or layout.OPERATOR_METADATA in path or layout.STATE_SCHEMA in path
+    return (
+        path == layout.METADATA or folder in (layout.SOURCES, layout.STATE) or is_schema_log(path)
+    )
 
 
 def _needed_state(files: Files, checkpoint: Checkpoint) -> frozenset[str] | None:
@@ -274,9 +267,11 @@ def _point_to_nothing(
         if entry is not None:
             at = json.dumps({"logOffset": 1 if batch == latest else 0}, separators=(",", ":"))
             entry = replace(entry, offsets=tuple((name, at) for name, _ in entry.offsets))
-            fork.write(RelativePath(f"{OFFSETS}/{batch}"), render_offsets(entry))
+            fork.write(RelativePath(f"{layout.OFFSETS}/{batch}"), render_offsets(entry))
     fork.delete(
-        RelativePath(file.path) for file in fork.list().files if file.path.startswith(SOURCES + "/")
+        RelativePath(file.path)
+        for file in fork.list().files
+        if file.path.startswith(layout.SOURCES + "/")
     )
     now = int(time.time() * 1000)
     for place, folder in enumerate(folders):
@@ -289,7 +284,7 @@ def _point_to_nothing(
             }
             line = json.dumps(entry_json, separators=(",", ":"))
             fork.write(
-                RelativePath(f"{SOURCES}/{source or place}/{number}"), f"v1\n{line}".encode()
+                RelativePath(f"{layout.SOURCES}/{source or place}/{number}"), f"v1\n{line}".encode()
             )
 
 
@@ -319,7 +314,7 @@ def run_batch(
     except PySparkException as error:
         return Rehearsal(False, batch, real, None, redacted(str(error)).splitlines()[0])
     try:
-        ended = _wait(started, fork / COMMITS / str(batch), enough)
+        ended = _wait(started, fork / layout.COMMITS / str(batch), enough)
         exception = started._jsq.exception()
         if exception.isDefined():
             cause = exception.get().getCause() or exception.get()

@@ -21,13 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.addresses import public_url
-from floodmark.checkpoint.conf_keys import (
-    CHECKPOINT_LOCATION,
-    DRIVER_JAVA_OPTIONS,
-    MASTER,
-    REMOTE,
-    UI_ENABLED,
-)
+from floodmark.checkpoint.conf_keys import CHECKPOINT_LOCATION
 from floodmark.engine.app.effects.file_writes import let_write_below
 from floodmark.engine.app.effects.jvm_calls import leave_out_jvm_calls
 from floodmark.engine.app.patching import Patches
@@ -42,9 +36,10 @@ from floodmark.engine.drill.doors.places import Places
 from floodmark.engine.drill.doors.spark_doors import SEEN, SparkDoors, unseen
 from floodmark.engine.drill.doors.sql_doors import SqlDoors
 from floodmark.engine.drill.doors.write_fence import let_write_only_below
-from floodmark.engine.drill.killing.driver import LOOPBACK, SMALL_JVM
-from floodmark.engine.drill.killing.marks import SLOW, Marks
+from floodmark.engine.drill.killing.driver import SMALL_JVM
+from floodmark.engine.drill.killing.marks import Marks
 from floodmark.engine.drill.killing.slowing import slow_down
+from floodmark.engine.drill.run_conf import force_settings, run_conf
 from floodmark.engine.drill.run_spec import (
     CHECKPOINT,
     ERROR,
@@ -66,13 +61,6 @@ from floodmark.engine.run.failure import cause_of
 from floodmark.engine.spark.jars import cache_folder
 from floodmark.errors import FloodmarkError, NoAnswer, WrongUse
 
-_FORCED = {
-    "spark.sql.catalogImplementation": "in-memory",
-    UI_ENABLED: "false",
-    "spark.databricks.delta.retentionDurationCheck.enabled": "true",
-    "spark.eventLog.enabled": "false",
-}
-_GUARDED_WORKERS = {"spark.python.daemon.module": "floodmark.engine.drill.doors.worker_daemon"}
 _TABLE = "_floodmark_table"
 _IDLE_SECONDS, _POLL_SECONDS = 2.0, 0.1
 
@@ -150,14 +138,14 @@ def _run(spec: RunSpec, outside: Outside) -> None:
         doors = _installed(patches, spec)
         sample = SampledSources(spec.inputs, Path(spec.shared))
         sample.replace_sources(patches)
-        _force_settings(patches, spec)
+        force_settings(patches, spec)
         slow_down(patches)
         closing.enter_context(remembered_functions())
         found = closing.enter_context(
             built(
                 spec.target,
                 spec.settings,
-                conf=_conf(spec),
+                conf=run_conf(spec),
                 log=folder / "spark.log",
                 stdout_to_stderr=True,
                 script=spec.script,
@@ -199,53 +187,6 @@ def _own_transactions(patches: Patches, places: Places) -> None:
         return recorded
 
     patches.wrap(exactly_once, "_recorded", asking)
-
-
-def _conf(spec: RunSpec) -> dict[str, str]:
-    small = SMALL_JVM if _own_conf(spec)[MASTER].startswith("local") else _seen_from_elsewhere()
-    found = {**small, **spec.conf, **_own_conf(spec)}
-    if spec.archive is not None:
-        option = "SharedArchiveFile" if Path(spec.archive).exists() else "ArchiveClassesAtExit"
-        own = f"-XX:+IgnoreUnrecognizedVMOptions -XX:{option}={spec.archive}"
-        found[DRIVER_JAVA_OPTIONS] = f"{found[DRIVER_JAVA_OPTIONS]} {own}"
-    return found
-
-
-def _seen_from_elsewhere() -> dict[str, str]:
-    """Return a cluster's settings: executors reach the driver's address, and slow rows down too."""
-    found = {key: value for key, value in SMALL_JVM.items() if key not in LOOPBACK}
-    slow = os.environ.get(SLOW)
-    return found if slow is None else {**found, f"spark.executorEnv.{SLOW}": slow}
-
-
-def _own_conf(spec: RunSpec) -> dict[str, str]:
-    folder = Path(spec.folder)
-    master = spec.conf.get(MASTER, "local[2]")
-    return {
-        **_FORCED,
-        # A cluster's machines may not have the module.
-        **(_GUARDED_WORKERS if master.startswith("local") else {}),
-        MASTER: master,
-        "spark.local.dir": str(folder / "local"),
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-    }
-
-
-def _force_settings(patches: Patches, spec: RunSpec) -> None:
-    """Set these for every session, also one that the code builds: tables are below the run."""
-    from pyspark.sql import SparkSession
-
-    def wrapper(original: Any) -> Any:
-        def get_or_create(builder: Any) -> Any:
-            if REMOTE in builder._options or "SPARK_REMOTE" in os.environ:
-                raise unseen("a session of Spark Connect")
-            for key, value in _own_conf(spec).items():
-                builder.config(key, value)
-            return original(builder)
-
-        return get_or_create
-
-    patches.wrap(SparkSession.Builder, "getOrCreate", wrapper)
 
 
 def _drill(

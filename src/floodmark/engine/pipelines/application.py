@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from floodmark.engine.app.home import APPLICATION_MODULE, share_with_workers
+from floodmark.engine.app.surroundings import APPLICATION_MODULE, share_with_workers
 from floodmark.engine.pipelines.decorator import Pipeline
 from floodmark.errors import FloodmarkError, WrongUse
 

@@ -11,10 +11,10 @@ from typing import Any
 from floodmark.engine.app.built import Built, configure
 from floodmark.engine.app.choosing import place_of
 from floodmark.engine.app.dry_run import watching
-from floodmark.engine.app.home import fingerprint_with_modules, surroundings
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.app.script_text import ScriptText, read_source
 from floodmark.engine.app.scripts import built_script
+from floodmark.engine.app.surroundings import fingerprint_with_modules, surroundings
 from floodmark.engine.code.query import require_writer
 from floodmark.engine.pipelines.application import (
     Application,

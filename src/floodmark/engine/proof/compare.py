@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from floodmark.addresses import public_url
+from floodmark.changes.carry.before_batch import before_batch, replayable_batches
 from floodmark.changes.carry.needed_state import needed_state
-from floodmark.changes.carry.past import before_batch, replayable_batches
 from floodmark.checkpoint.layout import METADATA, OFFSETS
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.code.check import compare as compare_code
 from floodmark.engine.code.check import described_code
 from floodmark.engine.code.rehearse import (
@@ -39,6 +38,7 @@ from floodmark.engine.proof.planned_batches import (
     oldest_words,
     require_range,
 )
+from floodmark.engine.proof.proof_run import ProofRun
 from floodmark.engine.proof.row_diff import RowCounts, RowDifference, compare_rows
 from floodmark.engine.proof.scratch import empty_folder, scratch_place
 from floodmark.errors import NoAnswer, NotCarried, WrongUse
@@ -65,13 +65,7 @@ class CompareOptions:
     """Columns by which rows are matched; by default the columns that the query groups by."""
     limit: int = 20
     export: str | None = None
-    scratch: str | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
-    conf: Mapping[str, str] = field(default_factory=dict)
-    log: Path | None = None
-    script: ScriptOptions = field(default_factory=ScriptOptions)
-    storage: Mapping[str, Any] | None = None
-    say: Callable[[str], Any] = lambda words: None
+    run: ProofRun = field(default_factory=ProofRun)
 
 
 @dataclass(frozen=True)
@@ -138,7 +132,7 @@ def compare_applications(
         else empty_folder(request.export, "--export", checkpoint.path)
     )
     with (
-        scratch_place(request.scratch, "compare", checkpoint.path) as place,
+        scratch_place(request.run.scratch, "compare", checkpoint.path) as place,
         capped(0, SOURCE_OPTIONS),
     ):
         run = _Running(files, checkpoint, request, place, first, last)
@@ -171,17 +165,17 @@ class _Running:
     last: int
 
     def old(self) -> _Ran:
-        self.request.say("the old code")
+        self.request.run.say("the old code")
         with self._built(self.request.old) as found:
             batches = self._batches(found.writer, "old")
             batches.require_sources(self.first)
-            batches.require_input(self.first, self.last, self.request.storage)
+            batches.require_input(self.first, self.last, self.request.run.storage)
             batches.begin(self.first)
             return self._run(batches)
 
     def new(self, migrate: Migrate) -> tuple[Judgement | None, _Ran]:
         """Run the new code from the same state, which is first migrated where that is needed."""
-        self.request.say("the new code")
+        self.request.run.say("the new code")
         with self._built(self.request.new) as found:
             batches = replace(self._batches(found.writer, "new"), own_watermarks=True)
             batches.require_sources(self.first)
@@ -191,7 +185,7 @@ class _Running:
             if judgement is None or judgement.verdict is not Verdict.NEEDS_MIGRATION:
                 batches.begin(self.first)
             else:
-                self.request.say("carrying the state over")
+                self.request.run.say("carrying the state over")
                 # A change that `migrate` handles is not accepted: else the state would go by place.
                 unsure = (one for one in judgement.reasons if one.verdict is Verdict.UNKNOWN)
                 names = tuple(one.rule for one in unsure if one.silent)
@@ -210,9 +204,9 @@ class _Running:
         fork_checkpoint(self.files, past, fork, self._before / "fork", needed)
         (self._before / "fork" / OFFSETS / str(self.first)).unlink()
         fork.write(METADATA, new_identity())
-        request = self.request
+        request, run = self.request, self.request.run
         old = described_code(
-            request.old, request.settings, request.conf, request.script, (self.checkpoint.path,)
+            request.old, run.settings, run.conf, run.script, (self.checkpoint.path,)
         ).last_start
         comparison = compare_code(found.writer, fork, load(fork), found.code, old)
         # The sink is not asked: its log has later batches than the fork, and it gets no row here.
@@ -230,12 +224,12 @@ class _Running:
         request = self.request
         return built(
             target,
-            request.settings,
+            request.run.settings,
             checkpoints=(self.checkpoint.path,),
-            conf=request.conf,
-            log=request.log,
+            conf=request.run.conf,
+            log=request.run.log,
             stdout_to_stderr=True,
-            script=request.script,
+            script=request.run.script,
             all_settings=False,
         )
 

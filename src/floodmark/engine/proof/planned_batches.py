@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from floodmark.changes.carry.before_batch import before_batch, replayable_batches
 from floodmark.changes.carry.needed_state import needed_state
-from floodmark.changes.carry.past import before_batch, replayable_batches
 from floodmark.changes.sources.gone_input import gone_input
 from floodmark.checkpoint.layout import METADATA, OFFSETS
 from floodmark.checkpoint.model import Checkpoint

@@ -8,7 +8,7 @@ same input; a replay finds code that does not.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -16,7 +16,6 @@ from typing import Any
 
 from floodmark.addresses import public_url
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.code.query import source_folders
 from floodmark.engine.code.rehearse import capped, require_one_machine
 from floodmark.engine.pipelines.building import built
@@ -32,6 +31,7 @@ from floodmark.engine.proof.planned_batches import (
     PlannedBatches,
     require_range,
 )
+from floodmark.engine.proof.proof_run import ProofRun
 from floodmark.engine.proof.replayed_state import (
     StateMatch,
     StoreChanges,
@@ -58,14 +58,7 @@ class ReplayOptions:
     """The most rows and keys that are shown for a batch."""
     export: str | None = None
     call_foreach_batch: bool = False
-    scratch: str | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
-    conf: Mapping[str, str] = field(default_factory=dict)
-    log: Path | None = None
-    stdout_to_stderr: bool = False
-    script: ScriptOptions = field(default_factory=ScriptOptions)
-    storage: Mapping[str, Any] | None = None
-    say: Callable[[str], Any] = lambda words: None
+    run: ProofRun = field(default_factory=ProofRun)
 
 
 @dataclass(frozen=True)
@@ -160,19 +153,19 @@ def replay_application(
     )
     noted = noted_application(files, checkpoint)
     chosen = target if target is not None else noted.target()
-    settings = {**({} if target is not None else noted.settings), **request.settings}
+    settings = {**({} if target is not None else noted.settings), **request.run.settings}
     with (
-        scratch_place(request.scratch, "replay", checkpoint.path) as place,
+        scratch_place(request.run.scratch, "replay", checkpoint.path) as place,
         capped(0, SOURCE_OPTIONS),
         remembered_functions(),
         built(
             chosen,
             settings,
             checkpoints=(checkpoint.path,),
-            conf=request.conf,
-            log=request.log,
-            stdout_to_stderr=request.stdout_to_stderr,
-            script=request.script,
+            conf=request.run.conf,
+            log=request.run.log,
+            stdout_to_stderr=request.run.stdout_to_stderr,
+            script=request.run.script,
         ) as found,
     ):
         require_one_machine(found.spark)
@@ -206,11 +199,11 @@ class _Replaying:
     def all(self) -> tuple[ReplayedBatch, ...]:
         first, last = self.request.first, self.request.last
         self.batches.require_sources(first)
-        self.batches.require_input(first, last, self.request.storage)
+        self.batches.require_input(first, last, self.request.run.storage)
         self.batches.begin(first)
         found = []
         for batch in counted(range(first, last + 1), "batches"):
-            self.request.say(f"batch {batch}")
+            self.request.run.say(f"batch {batch}")
             found.append(self._one(batch))
         return tuple(found)
 

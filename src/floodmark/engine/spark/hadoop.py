@@ -14,17 +14,17 @@ from typing import Any, TypeVar
 
 from floodmark import limits
 from floodmark.checkpoint.layout import FileInfo
-from floodmark.checkpoint.relative_path import (
-    ODD_NAME,
-    RelativePath,
-    folder_path,
-    is_name,
-    is_path,
-    shown,
-)
+from floodmark.checkpoint.relative_path import RelativePath, folder_path
 from floodmark.errors import CannotRead, FileGone, FloodmarkError
 from floodmark.storage.complaints import known_complaint
-from floodmark.storage.files import Folder, Listing, WritableFiles, open_files
+from floodmark.storage.files import (
+    Folder,
+    Listing,
+    WritableFiles,
+    folder_of,
+    listing_of,
+    open_files,
+)
 
 _Result = TypeVar("_Result")
 # A store with this capability writes a file only where there is none; S3A since Hadoop 3.4.2.
@@ -65,8 +65,6 @@ class HadoopFiles:
     reads_cost: bool = True
 
     def list(self, folder: str = "", most: int | None = None) -> Listing:
-        odd: list[tuple[str, str]] = []
-
         def walk() -> list[FileInfo]:
             found: list[FileInfo] = []
             base = len(str(self.fs.makeQualified(self._path("")).toString())) + 1
@@ -75,18 +73,14 @@ class HadoopFiles:
                 status = statuses.next()
                 name = str(status.getPath().toString())[base:]
                 size, modified = int(status.getLen()), int(status.getModificationTime())
-                if is_path(name):
-                    found.append(FileInfo(name, size, modified))
-                else:
-                    odd.append((shown(name), ODD_NAME))
+                found.append(FileInfo(name, size, modified))
             return found
 
         try:
             files = self._asked(folder, walk)
         except FileGone:
             files = []
-        whole = not odd and (most is None or len(files) < most)
-        return Listing(tuple(files), whole, tuple(odd))
+        return listing_of(files, most is None or len(files) < most)
 
     def level(self, folder: str = "") -> Folder:
         def look() -> list[tuple[str, bool]]:
@@ -97,11 +91,7 @@ class HadoopFiles:
             named = self._asked(folder, look)
         except FileGone:
             return Folder((), ())
-        return Folder(
-            tuple(sorted(name for name, is_folder in named if is_folder and is_name(name))),
-            tuple(sorted(name for name, is_folder in named if not is_folder and is_name(name))),
-            tuple(sorted((shown(name), ODD_NAME) for name, _ in named if not is_name(name))),
-        )
+        return folder_of(named)
 
     def read(self, path: RelativePath) -> bytes:
         def whole() -> bytes:

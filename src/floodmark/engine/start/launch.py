@@ -27,7 +27,7 @@ from floodmark.engine.spark.hadoop import (
 )
 from floodmark.engine.start.before_start import IN_USE, allowed_rules, judge_start
 from floodmark.engine.start.lease import Lease, NoLease, take
-from floodmark.engine.start.notes import SourceNote, StartNote, write_note
+from floodmark.engine.start.notes import StartNote, source_notes, write_note
 from floodmark.engine.start.query_to_start import QueryToStart
 from floodmark.engine.start.saved import read_saved
 from floodmark.errors import CannotRead, FloodmarkError, WrongUse
@@ -266,16 +266,7 @@ def _note(starting: QueryToStart, origin: CodeOrigin, started: Any) -> StartNote
         str(jvm.getProperty("java.version")),
         connector_versions(spark),
         redacted(str(spark.sparkContext.master)),
-        tuple(
-            SourceNote(
-                source.kind,
-                redaction.options(source.options),
-                redacted(source.description),
-                source.schema_ddl,
-                source.name,
-            )
-            for source in query.sources
-        ),
+        source_notes(query.sources, redaction),
         query.sink,
         redaction.options(query.sink_told),
         query.output_mode,

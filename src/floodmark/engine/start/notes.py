@@ -7,7 +7,7 @@ these notes. Spark ignores the folder.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,9 @@ from floodmark.checkpoint.layout import STARTS
 from floodmark.checkpoint.outline import Outline
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import KIND, packed_tree
+from floodmark.engine.code.query import Source
 from floodmark.redaction import Redaction
+from floodmark.secret_text import redacted
 from floodmark.storage.files import WritableFiles
 from floodmark.storage.last_start import note_numbers
 from floodmark.wire import dumps
@@ -68,6 +70,19 @@ class StartNote:
     started_ms: int = field(default_factory=lambda: int(time.time() * 1000))
     floodmark: str = KIND
     version: int = VERSION
+
+
+def source_notes(sources: Iterable[Source], redaction: Redaction) -> tuple[SourceNote, ...]:
+    return tuple(
+        SourceNote(
+            one.kind,
+            redaction.options(one.options),
+            redacted(one.description),
+            one.schema_ddl,
+            one.name,
+        )
+        for one in sources
+    )
 
 
 def write_note(files: WritableFiles, note: StartNote) -> str:

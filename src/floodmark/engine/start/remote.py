@@ -28,7 +28,7 @@ from floodmark.engine.start.launch import (
     say_to_caller,
 )
 from floodmark.engine.start.lease import Lease, NoLease, in_use, live_holder, take
-from floodmark.engine.start.notes import SourceNote, StartNote, write_note
+from floodmark.engine.start.notes import StartNote, source_notes, write_note
 from floodmark.engine.start.progress_lines import keep_progress
 from floodmark.engine.start.remote_query import RemoteQuery
 from floodmark.engine.start.saved import Saved, read_saved
@@ -227,12 +227,7 @@ def _note(spark: Any, query: RemoteQuery, saved: Saved, started: Any, pipeline: 
         "",
         {},
         redacted(public_url(f"sc://{getattr(spark.client, 'host', '')}")),
-        tuple(
-            SourceNote(
-                one.kind, redaction.options(one.options), redacted(one.description), one.schema_ddl
-            )
-            for one in query.sources
-        ),
+        source_notes(query.sources, redaction),
         query.sink,
         redaction.options(query.sink_options),
         query.output_mode,

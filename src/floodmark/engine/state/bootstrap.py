@@ -14,7 +14,8 @@ from typing import Any
 from floodmark.changes.apply import Carrying
 from floodmark.changes.plan import Plan
 from floodmark.changes.planners.bootstrap import FirstBatch, plan_bootstrap
-from floodmark.changes.planners.migrate import Drawn, Kept, goal_of
+from floodmark.changes.planners.kept_operators import Drawn, Kept
+from floodmark.changes.planners.migrate import goal_of
 from floodmark.changes.state_rewriter import StateRewriter
 from floodmark.checkpoint.operator_kinds import JOIN
 from floodmark.checkpoint.outline import SourceOutline

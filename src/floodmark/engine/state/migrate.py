@@ -17,14 +17,8 @@ from floodmark.changes.matching.operators import MatchOptions
 from floodmark.changes.matching.shapes import OperatorShape
 from floodmark.changes.plan import Plan
 from floodmark.changes.plan.steps import RewriteState
-from floodmark.changes.planners.migrate import (
-    Drawn,
-    Kept,
-    Migration,
-    kept_operators,
-    pinned,
-    plan_migrate,
-)
+from floodmark.changes.planners.kept_operators import Drawn, Kept, kept_operators
+from floodmark.changes.planners.migrate import Migration, pinned, plan_migrate
 from floodmark.changes.planners.state_layout import StateLayout
 from floodmark.changes.state_rewriter import StateRewriter
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
@@ -33,10 +27,7 @@ from floodmark.checkpoint.source_kinds import with_code_kinds
 from floodmark.checkpoint.start_note import LastStart, last_start
 from floodmark.diagnosis.held import held_operators, seen_files, seen_windows
 from floodmark.engine.app.options import ScriptOptions
-from floodmark.engine.code.check import (
-    described_code,
-    old_code,
-)
+from floodmark.engine.code.check import described_code, old_code
 from floodmark.engine.code.drawing import ApplicationCode, Drawing, drawing
 from floodmark.engine.code.source_tables import read_tables
 from floodmark.engine.start.notes import note_of

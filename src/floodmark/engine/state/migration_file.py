@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from floodmark.changes.matching.operators import MERGES
+from floodmark.changes.matching.merged_keys import MERGES
 from floodmark.changes.matching.shapes import OperatorShape
-from floodmark.changes.planners.migrate import Drawn
+from floodmark.changes.planners.kept_operators import Drawn
 from floodmark.checkpoint.operator_kinds import JOIN
 from floodmark.engine.state.made_rows import Merge
 from floodmark.errors import NotCarried, WrongUse

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.connectors.delta.offset import parse_delta_offset
 from floodmark.connectors.delta.reach import DeltaTrouble, shortfall
-from floodmark.errors import MalformedFile
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.start_inputs.situation import Situation
 from floodmark.rules.start_inputs.table import shortfalls
@@ -27,16 +26,11 @@ RULE = Rule(
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    for entry, source, outside in evidence.asked_sources:
-        table = outside.tables.get(source.id)
-        if table is None or source.offset is None:
-            continue
-        try:
-            found = shortfall(parse_delta_offset(source.offset), table)
-        except MalformedFile:
-            continue
+    asked = evidence.answered(lambda outside: outside.tables, parse_delta_offset)
+    for entry, source, offset, table in asked:
+        found = shortfall(offset, table)
         if found is not None:
-            yield RULE.finding(entry, f"Source {source.id}: {found.words}.")
+            yield RULE.finding(entry, f"Source {source}: {found.words}.")
 
 
 def check_start(situation: Situation) -> Iterator[Finding]:

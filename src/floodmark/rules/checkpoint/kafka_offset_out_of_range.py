@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.connectors.kafka.offset import parse_kafka_offset
 from floodmark.connectors.kafka.reach import shortfalls
-from floodmark.errors import MalformedFile
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
@@ -26,13 +25,7 @@ RULE = Rule(
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    for entry, source, outside in evidence.asked_sources:
-        bounds = outside.kafka.get(source.id)
-        if bounds is None or source.offset is None:
-            continue
-        try:
-            needed = parse_kafka_offset(source.offset)
-        except MalformedFile:
-            continue
+    asked = evidence.answered(lambda outside: outside.kafka, parse_kafka_offset)
+    for entry, source, needed, bounds in asked:
         for found in shortfalls(needed, bounds):
-            yield RULE.finding(entry, f"Source {source.id}: {found.words}.")
+            yield RULE.finding(entry, f"Source {source}: {found.words}.")

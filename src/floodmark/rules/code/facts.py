@@ -155,6 +155,15 @@ class Stream:
         return self.output or (path.value if path else None)
 
     @property
+    def folders(self) -> tuple[str, str] | None:
+        """The checkpoint's folder and the output's, if the code shows both."""
+        target, checkpoint = self.target, self.checkpoint
+        if target is None or checkpoint is None:
+            return None
+        inside, output = checkpoint.value.identity, target.identity
+        return (inside, output) if inside and output else None
+
+    @property
     def misspelt_checkpoint(self) -> Option | None:
         return next((item for item in self.options if is_misspelt(item.key)), None)
 

@@ -23,10 +23,9 @@ RULE = Rule(
 def check(code: Code) -> Iterator[Finding]:
     for stream in code.streams:
         checkpoint = stream.checkpoint
-        output = stream.target.identity if stream.target else None
-        inside = checkpoint.value.identity if checkpoint else None
-        if checkpoint is None or not output or inside is None:
+        if checkpoint is None or stream.folders is None:
             continue
+        inside, output = stream.folders
         folder = output.rstrip("/") + "/"
         below = inside.rstrip("/")[len(folder) :]
         if inside.startswith(folder) and below[:1] not in ("", "_", "."):

@@ -22,10 +22,9 @@ RULE = Rule(
 def check(code: Code) -> Iterator[Finding]:
     for stream in code.streams:
         checkpoint = stream.checkpoint
-        output = stream.target.identity if stream.target else None
-        folder = checkpoint.value.identity if checkpoint else None
-        if checkpoint is None or stream.target is None or output is None or not folder:
+        if checkpoint is None or stream.target is None or stream.folders is None:
             continue
+        folder, output = stream.folders
         if f"{output.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/"):
             shown = stream.target.pattern.replace("{}", "…")
             yield RULE.finding(

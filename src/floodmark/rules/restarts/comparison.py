@@ -7,28 +7,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
+from floodmark.checkpoint import operator_kinds as kinds
 from floodmark.checkpoint.conf_keys import SOURCE_EVOLUTION
 from floodmark.checkpoint.layout import JOIN_STORES
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.operator_kinds import (
-    AGGREGATION,
-    DEDUP,
-    DEDUP_WITHIN,
-    GROUPS,
-    JOIN,
-    SESSION,
-    VARIABLES,
-    kind_of,
-    names_of,
-    paired,
-    unclear_kind,
-)
-from floodmark.checkpoint.outline import (
-    FamilyOutline,
-    OperatorOutline,
-    Outline,
-    SourceOutline,
-)
+from floodmark.checkpoint.operator_kinds import kind_of, names_of, paired, unclear_kind
+from floodmark.checkpoint.outline import FamilyOutline, OperatorOutline, Outline, SourceOutline
 from floodmark.checkpoint.start_note import LastStart
 from floodmark.connectors.files.offset import FILE_SOURCES
 from floodmark.redaction import HIDDEN, is_hidden
@@ -44,11 +28,11 @@ from floodmark.rules.restarts.source_matching import (
 from floodmark.rules.restarts.spark_defaults import Version, planned_by, version_of
 
 SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
-AGGREGATIONS = names_of(AGGREGATION, SESSION)
-DEDUPLICATIONS = names_of(DEDUP, DEDUP_WITHIN)
-JOINS = names_of(JOIN)
-GROUP_STATES = names_of(GROUPS)
-TRANSFORMS = names_of(VARIABLES)
+AGGREGATIONS = names_of(kinds.AGGREGATION, kinds.SESSION)
+DEDUPLICATIONS = names_of(kinds.DEDUP, kinds.DEDUP_WITHIN)
+JOINS = names_of(kinds.JOIN)
+GROUP_STATES = names_of(kinds.GROUPS)
+TRANSFORMS = names_of(kinds.VARIABLES)
 _UNTOLD = (
     "filters and projections",
     "Python functions",
@@ -344,7 +328,7 @@ def operator_kind(operator: OperatorOutline) -> str:
 def is_same_kind(held: OperatorOutline, new: OperatorOutline) -> bool:
     if held.name is None or new.name is None:
         return (JOIN_STORES[0] in held.stores) == (JOIN_STORES[0] in new.stores)
-    return held.name == new.name or {held.name, new.name} <= names_of(AGGREGATION)
+    return held.name == new.name or {held.name, new.name} <= names_of(kinds.AGGREGATION)
 
 
 def families(

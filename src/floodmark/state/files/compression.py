@@ -34,7 +34,6 @@ _SNAPPY_HEADER = SNAPPY_MAGIC + struct.pack(">ii", 1, 1)
 _SNAPPY_BLOCK = 32 * 1024
 _SNAPPY_MOST = 1 << 28
 _ZSTD_PIECE = 1 << 20
-_LZF_BLOCK = 65535
 
 Buffer = bytes | bytearray | memoryview
 _Lz4Frame = tuple[int, int, int, int, bool]
@@ -89,7 +88,9 @@ def _pieces(data: bytes) -> Iterator[bytes]:
         return _zstd(data)
     if codec == "snappy":
         return _snappy(data)
-    return _lzf(data)
+    from floodmark.state.files import lzf  # hardly anybody sets this codec
+
+    return lzf.unpacked(data)
 
 
 def decompress(data: bytes, most: int | None = None) -> bytes:
@@ -117,7 +118,9 @@ def compressed(content: Iterable[bytes], codec: str = "lz4") -> Iterator[bytes]:
     if codec == "snappy":
         return _snappy_blocks(_blocks_of(content, _SNAPPY_BLOCK))
     if codec == "lzf":
-        return _lzf_blocks(_blocks_of(content, _LZF_BLOCK))
+        from floodmark.state.files import lzf
+
+        return lzf.packed(_blocks_of(content, lzf.BLOCK))
     raise WrongUse(f"unknown codec {codec!r}; Spark has {', '.join(CODECS)}")
 
 
@@ -134,7 +137,7 @@ def _blocks_of(content: Iterable[bytes], size: int) -> Iterator[bytes]:
         yield rest
 
 
-def _cut_short(codec: str, at: int) -> MalformedFile:
+def cut_short(codec: str, at: int) -> MalformedFile:
     return MalformedFile(
         f"the {codec} stream is cut short at byte {at}",
         "The file's write or a copy of it was interrupted.",
@@ -179,7 +182,7 @@ def _lz4_frames(data: Buffer) -> Iterator[_Lz4Frame]:
         if ended:
             return
         if not frames:
-            raise _cut_short("lz4", len(data))
+            raise cut_short("lz4", len(data))
 
 
 def _whole_frames(data: Buffer, at: int) -> tuple[list[_Lz4Frame], int, bool]:
@@ -305,14 +308,14 @@ def _snappy(data: bytes) -> Iterator[bytes]:
 
     at, end = len(_SNAPPY_HEADER), len(data)
     if end < at:
-        raise _cut_short("snappy", end)
+        raise cut_short("snappy", end)
     while at < end:
         if at + 4 > end:
-            raise _cut_short("snappy", end)
+            raise cut_short("snappy", end)
         (packed,) = struct.unpack_from(">i", data, at)
         at += 4
         if packed < 0 or at + packed > end:
-            raise _cut_short("snappy", end)
+            raise cut_short("snappy", end)
         block = data[at : at + packed]
         if data.startswith(SNAPPY_MAGIC, at - 4):
             raise MalformedFile("two snappy streams in one file")
@@ -335,64 +338,6 @@ def _snappy_blocks(blocks: Iterable[bytes]) -> Iterator[bytes]:
         packed = bytes(cramjam.snappy.compress_raw(raw))
         yield struct.pack(">i", len(packed))
         yield packed
-
-
-def _lzf(data: bytes) -> Iterator[bytes]:
-    at, end = 0, len(data)
-    while at < end:
-        if data[at : at + 2] != LZF_MAGIC or at + 5 > end:
-            raise _cut_short("lzf", at)
-        kind = data[at + 2]
-        (packed,) = struct.unpack_from(">H", data, at + 3)
-        at += 5
-        if kind == 1 and at + 2 <= end:
-            (size,) = struct.unpack_from(">H", data, at)
-            at += 2
-        elif kind != 0:
-            raise MalformedFile(f"the lzf block at byte {at} is damaged")
-        if at + packed > end:
-            raise _cut_short("lzf", end)
-        block = data[at : at + packed]
-        yield block if kind == 0 else _lzf_block(block, size, at)
-        at += packed
-
-
-def _lzf_block(block: bytes, size: int, place: int) -> bytes:
-    out, at, end = bytearray(), 0, len(block)
-    try:
-        while at < end:
-            control = block[at]
-            at += 1
-            if control < 32:
-                out += block[at : at + control + 1]
-                at += control + 1
-                continue
-            length = control >> 5
-            if length == 7:
-                length += block[at]
-                at += 1
-            start = len(out) - ((control & 0x1F) << 8) - block[at] - 1
-            at += 1
-            if start < 0:
-                raise IndexError
-            _copy_back(out, start, length + 2)
-    except IndexError:
-        raise MalformedFile(f"the lzf block at byte {place} is damaged") from None
-    if len(out) != size or at != end:
-        raise MalformedFile(f"the lzf block at byte {place} is damaged")
-    return bytes(out)
-
-
-def _copy_back(out: bytearray, start: int, length: int) -> None:
-    # The source may reach into the copied bytes themselves: then they repeat.
-    pattern = out[start : start + length]
-    out += (pattern * (length // len(pattern) + 1))[:length]
-
-
-def _lzf_blocks(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    # Every reader of the format accepts plain blocks.
-    for raw in blocks:
-        yield LZF_MAGIC + b"\x00" + struct.pack(">H", len(raw)) + raw
 
 
 def segments(blocks: Iterable[bytes], size: int) -> Iterator[bytes]:

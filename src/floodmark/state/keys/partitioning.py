@@ -6,17 +6,8 @@ import struct
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from floodmark.state.rows.types import (
-    Array,
-    Atom,
-    DataType,
-    Decimal,
-    Map,
-    Struct,
-    is_text,
-    is_year_month,
-    stored,
-)
+from floodmark.state.rows import types
+from floodmark.state.rows.types import is_text, is_year_month, stored
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +16,7 @@ SEED = 42
 _MASK = 0xFFFFFFFF
 
 
-def partition_of(key: pa.StructScalar, schema: Struct, partitions: int) -> int:
+def partition_of(key: pa.StructScalar, schema: types.Struct, partitions: int) -> int:
     """Return the partition that Spark's hash partitioning gives a key."""
     seed = SEED
     for at, field in enumerate(schema.fields):
@@ -76,31 +67,31 @@ def hash_bytes(data: bytes, seed: int) -> int:
     return _finish(seed, len(data))
 
 
-def hash_value(value: Any, kind: DataType, seed: int) -> int:
+def hash_value(value: Any, kind: types.DataType, seed: int) -> int:
     """Hash a value; a null leaves the hash unchanged."""
     kind = stored(kind)
     if not value.is_valid:
         return seed
-    if isinstance(kind, Struct):
+    if isinstance(kind, types.Struct):
         for at, field in enumerate(kind.fields):
             seed = hash_value(value[at], field.type, seed)
         return seed
-    if isinstance(kind, Array):
+    if isinstance(kind, types.Array):
         for element in value.values:
             seed = hash_value(element, kind.element, seed)
         return seed
-    if isinstance(kind, Map):
+    if isinstance(kind, types.Map):
         for entry in value.values:
             seed = hash_value(entry[0], kind.key, seed)
             seed = hash_value(entry[1], kind.value, seed)
         return seed
-    if isinstance(kind, Decimal):
+    if isinstance(kind, types.Decimal):
         return _hash_decimal(value, kind, seed)
-    assert isinstance(kind, Atom)
+    assert isinstance(kind, types.Atom)
     return _hash_atom(value, kind, seed)
 
 
-def _hash_decimal(value: Any, kind: Decimal, seed: int) -> int:
+def _hash_decimal(value: Any, kind: types.Decimal, seed: int) -> int:
     sign, digits, exponent = value.as_py().as_tuple()
     unscaled = int("".join(map(str, digits))) * 10 ** (int(exponent) + kind.scale)
     unscaled = -unscaled if sign else unscaled
@@ -110,7 +101,7 @@ def _hash_decimal(value: Any, kind: Decimal, seed: int) -> int:
     return hash_bytes(unscaled.to_bytes(size, "big", signed=True), seed)
 
 
-def _hash_atom(value: Any, kind: Atom, seed: int) -> int:
+def _hash_atom(value: Any, kind: types.Atom, seed: int) -> int:
     if is_text(kind):
         return hash_bytes(value.as_py().encode(), seed)
     if kind.name == "binary":

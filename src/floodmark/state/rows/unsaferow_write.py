@@ -10,20 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from floodmark.errors import WrongUse
+from floodmark.state.rows import types
 from floodmark.state.rows.rowbytes import RowBytes, starts_of
-from floodmark.state.rows.types import (
-    Array,
-    Atom,
-    DataType,
-    Decimal,
-    Map,
-    Struct,
-    arrow_type,
-    ddl,
-    is_text,
-    stored,
-    width_of,
-)
+from floodmark.state.rows.types import arrow_type, ddl, is_text, stored, width_of
 from floodmark.state.rows.unsaferow import WORD, bitset_width
 
 if TYPE_CHECKING:
@@ -58,7 +47,7 @@ class _Column:
     """Whether Spark reserves room for a null (large decimals, intervals), to update it in place."""
 
 
-def encode_rows(array: pa.Array, schema: Struct) -> RowBytes:
+def encode_rows(array: pa.Array, schema: types.Struct) -> RowBytes:
     """Return rows of a struct column, after a cast to the schema's types."""
     import numpy as np
 
@@ -68,7 +57,7 @@ def encode_rows(array: pa.Array, schema: Struct) -> RowBytes:
     )
 
 
-def _conform(array: pa.Array, schema: Struct) -> pa.StructArray:
+def _conform(array: pa.Array, schema: types.Struct) -> pa.StructArray:
     import pyarrow as pa
 
     if isinstance(array, pa.ChunkedArray):
@@ -87,7 +76,7 @@ def _null_mask(array: pa.Array) -> Mask:
     return np.asarray(array.is_null().to_numpy(zero_copy_only=False), bool)
 
 
-def _rows(array: pa.StructArray, schema: Struct) -> _Blobs:
+def _rows(array: pa.StructArray, schema: types.Struct) -> _Blobs:
     import numpy as np
 
     # flatten() folds the struct's own nulls into the fields, and heeds its offset.
@@ -139,20 +128,20 @@ def _scatter(blobs: _Blobs, out: Words, places: Ints) -> None:
     ]
 
 
-def _column(array: pa.Array, kind: DataType, in_array: bool) -> _Column:
+def _column(array: pa.Array, kind: types.DataType, in_array: bool) -> _Column:
     import numpy as np
 
     kind = stored(kind)
     null = _null_mask(array)
-    if isinstance(kind, (Struct, Array, Map)):
+    if isinstance(kind, (types.Struct, types.Array, types.Map)):
         return _Column(null, blobs=_nested(array, null, kind))
-    if isinstance(kind, Decimal):
+    if isinstance(kind, types.Decimal):
         if kind.width is None:
             return _Column(
                 null, blobs=_large_decimals(array, null, in_array), keeps_place=not in_array
             )
         return _Column(null, _decimal_words(array)[:, 0].astype("<i8").view(np.uint64))
-    assert isinstance(kind, Atom)
+    assert isinstance(kind, types.Atom)
     if kind.name == "void":
         return _Column(np.ones(len(array), bool), np.zeros(len(array), np.uint64))
     if kind.name == "interval":
@@ -164,7 +153,7 @@ def _column(array: pa.Array, kind: DataType, in_array: bool) -> _Column:
     return _Column(null, _fixed(array, kind))
 
 
-def _fixed(array: pa.Array, kind: Atom) -> Words:
+def _fixed(array: pa.Array, kind: types.Atom) -> Words:
     """Return the value in the low bytes of a word, with zeros in the others."""
     import numpy as np
     import pyarrow as pa
@@ -179,15 +168,15 @@ def _fixed(array: pa.Array, kind: Atom) -> Words:
     return values.astype(np.uint64)
 
 
-def _nested(array: pa.Array, null: Mask, kind: Struct | Array | Map) -> _Blobs:
+def _nested(array: pa.Array, null: Mask, kind: types.Struct | types.Array | types.Map) -> _Blobs:
     import numpy as np
     import pyarrow as pa
 
     if null.any():
         array = array.filter(pa.array(~null))
-    if isinstance(kind, Struct):
+    if isinstance(kind, types.Struct):
         blobs = _rows(array, kind)
-    elif isinstance(kind, Array):
+    elif isinstance(kind, types.Array):
         lengths = _list_lengths(array)
         blobs = _arrays(array.flatten(), lengths, kind.element)
     else:
@@ -219,7 +208,7 @@ def _list_lengths(array: pa.Array) -> Ints:
     return np.asarray(offsets[1:] - offsets[:-1])
 
 
-def _arrays(elements: pa.Array, lengths: Ints, kind: DataType) -> _Blobs:
+def _arrays(elements: pa.Array, lengths: Ints, kind: types.DataType) -> _Blobs:
     """Encode arrays of one element type: a count, null bits, the elements, their variable parts."""
     import numpy as np
 
@@ -257,7 +246,7 @@ def _arrays(elements: pa.Array, lengths: Ints, kind: DataType) -> _Blobs:
     return _Blobs(out, starts, counts, counts * WORD)
 
 
-def _maps(array: pa.Array, kind: Map) -> _Blobs:
+def _maps(array: pa.Array, kind: types.Map) -> _Blobs:
     import numpy as np
 
     lengths = _list_lengths(array)

@@ -11,19 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from floodmark.errors import WrongUse
-from floodmark.state.rows.types import (
-    Array,
-    Atom,
-    DataType,
-    Decimal,
-    Map,
-    Struct,
-    ddl,
-    is_day_time,
-    is_place,
-    is_text,
-    stored,
-)
+from floodmark.state.rows import types
+from floodmark.state.rows.types import ddl, is_day_time, is_place, is_text, stored
 
 
 def plain(scalar: Any) -> Any:
@@ -60,7 +49,7 @@ def _plain_value(value: Any, scalar: Any) -> Any:
     return value.isoformat()
 
 
-def coerce(value: Any, kind: DataType) -> Any:
+def coerce(value: Any, kind: types.DataType) -> Any:
     """Return JSON data as a value of a type; a struct must have all its fields and no others.
 
     A value that is not exactly of the type is refused, because Arrow would cut 1.5 to the key 1.
@@ -68,36 +57,36 @@ def coerce(value: Any, kind: DataType) -> Any:
     kind = stored(kind)
     if value is None:
         return None
-    if isinstance(kind, Struct):
+    if isinstance(kind, types.Struct):
         return _coerce_struct(value, kind)
-    if isinstance(kind, Array):
+    if isinstance(kind, types.Array):
         return [coerce(item, kind.element) for item in _items(value, kind)]
-    if isinstance(kind, Map):
+    if isinstance(kind, types.Map):
         pairs = list(value.items()) if isinstance(value, Mapping) else _items(value, kind)
         if not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in pairs):
             raise _is_not(value, kind)
         return [(coerce(key, kind.key), coerce(item, kind.value)) for key, item in pairs]
-    assert isinstance(kind, (Atom, Decimal))
+    assert isinstance(kind, (types.Atom, types.Decimal))
     try:
         return _coerce_atom(value, kind)
     except (ValueError, TypeError, ArithmeticError, KeyError):
         raise _is_not(value, kind) from None
 
 
-def _is_not(value: Any, kind: DataType) -> WrongUse:
+def _is_not(value: Any, kind: types.DataType) -> WrongUse:
     return WrongUse(
         f"{value!r} is not a {ddl(kind)}",
         do="Write it in the form that `floodmark state CP --json` shows.",
     )
 
 
-def _items(value: Any, kind: DataType) -> list[Any]:
+def _items(value: Any, kind: types.DataType) -> list[Any]:
     if not isinstance(value, (list, tuple)):
         raise _is_not(value, kind)
     return list(value)
 
 
-def _coerce_struct(value: Any, kind: Struct) -> dict[str, Any]:
+def _coerce_struct(value: Any, kind: types.Struct) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise WrongUse(
             f"the key is {value!r}, not an object",
@@ -115,8 +104,8 @@ def _coerce_struct(value: Any, kind: Struct) -> dict[str, Any]:
     return {field.name: coerce(value[field.name], field.type) for field in kind.fields}
 
 
-def _coerce_atom(value: Any, kind: Decimal | Atom) -> Any:
-    if isinstance(kind, Decimal):
+def _coerce_atom(value: Any, kind: types.Decimal | types.Atom) -> Any:
+    if isinstance(kind, types.Decimal):
         return _decimal(value, kind)
     if is_text(kind):
         return _only(value, str)
@@ -157,7 +146,7 @@ def _whole(value: Any, width: int) -> int:
     return number
 
 
-def _float(value: Any, kind: Atom) -> float:
+def _float(value: Any, kind: types.Atom) -> float:
     if isinstance(value, bool):
         raise ValueError
     number = float(value)
@@ -166,7 +155,7 @@ def _float(value: Any, kind: Atom) -> float:
     return number
 
 
-def _decimal(value: Any, kind: Decimal) -> decimal.Decimal:
+def _decimal(value: Any, kind: types.Decimal) -> decimal.Decimal:
     number = decimal.Decimal(str(value))
     if isinstance(value, bool) or not number.is_finite():
         raise ValueError
@@ -187,7 +176,7 @@ def _parts(value: Any, *names: str) -> list[Any]:
     return [value[name] for name in names]
 
 
-def _time(value: Any, kind: Atom) -> Any:
+def _time(value: Any, kind: types.Atom) -> Any:
     """Parse ISO 8601, or accept Python's own values."""
     if kind.name.startswith("time("):
         return (

@@ -6,16 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-from floodmark.checkpoint.layout import (
-    COMMITS,
-    FLOW_CHECKPOINTS,
-    METADATA,
-    NOTES,
-    OFFSETS,
-    SOURCES,
-    STATE,
-    is_dstreams_checkpoint,
-)
+from floodmark.checkpoint import layout
+from floodmark.checkpoint.layout import is_dstreams_checkpoint
 from floodmark.checkpoint.places.flow import flow_place
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.views.inspection import ScanEntry, scan_entry
@@ -27,7 +19,7 @@ from floodmark.storage.load import load
 
 _AT_ONCE = 16
 # Files that changes have kept look like a checkpoint, but are none.
-_PASSED_OVER = (".", TABLE_LOG, SINK_LOG, NOTES)
+_PASSED_OVER = (".", TABLE_LOG, SINK_LOG, layout.NOTES)
 PassOver = Callable[[str, str], None]
 """Gets the path of a link or an odd name, and what it is."""
 
@@ -38,8 +30,12 @@ def _silent(_path: str, _what: str) -> None:
 
 def looks_like_checkpoint(level: Folder) -> bool:
     """Whether a folder has both logs, or one and another sign, or a DStreams file."""
-    logs = {OFFSETS, COMMITS} & set(level.folders)
-    beside = {METADATA} & set(level.files) or {SOURCES, STATE, NOTES} & set(level.folders)
+    logs = {layout.OFFSETS, layout.COMMITS} & set(level.folders)
+    beside = {layout.METADATA} & set(level.files) or {
+        layout.SOURCES,
+        layout.STATE,
+        layout.NOTES,
+    } & set(level.folders)
     return (
         len(logs) == 2
         or (bool(logs) and bool(beside))
@@ -108,7 +104,7 @@ def _found(files: Files, pass_over: PassOver) -> Iterator[Files]:
     """Yield the checkpoints below a location, with listings if one request gave many."""
     first = next_page(files, "")
     # A flow's checkpoint may be an empty folder, which a listing of files does not show.
-    if first is None or FLOW_CHECKPOINTS in (*files.root.split("/"), *files.level().folders):
+    if first is None or layout.FLOW_CHECKPOINTS in (*files.root.split("/"), *files.level().folders):
         yield from find_checkpoints(files, pass_over)
         return
     from floodmark.storage.listing.listed_scan import ListedFiles, list_found

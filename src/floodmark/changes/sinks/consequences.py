@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from floodmark.changes.known_sink import (
+from floodmark.changes.plan import Consequence
+from floodmark.changes.sinks import (
     DELTA,
     EVERY,
     FILES,
-    REPLACED,
     REST,
     Consequences,
     Sink,
@@ -20,8 +20,8 @@ from floodmark.changes.known_sink import (
     failing,
     for_every_sink,
     maybe_again,
+    or_replaced,
 )
-from floodmark.changes.plan import Consequence
 from floodmark.changes.sources.out_of_reach import SKIPS
 from floodmark.connectors.files.file_log import SINK_LOG
 from floodmark.connectors.sink_memory import goes_by_number
@@ -152,8 +152,8 @@ def restarted_numbers(restart: Renumbering, sink: Sink | None) -> Consequences:
         delta = replace(drops, sink=DELTA, words=words)
         if restart.stateful:
             delta = failing(delta, sink, next_batch)
-    elif sink is not None and sink.replaces:
-        delta = Consequence(DELTA, REPLACED)
+    else:
+        delta = or_replaced(delta, sink)
     files = replace(drops, sink=FILES, words=f"{upto} its output folder is new")
     if restart.stateful:
         files = failing(files, sink, next_batch)

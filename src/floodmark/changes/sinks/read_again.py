@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from floodmark.changes.known_sink import (
+from floodmark.changes.plan import Consequence
+from floodmark.changes.sinks import (
     DELTA,
     FILES,
-    REPLACED,
     REST,
     Consequences,
     Sink,
     batches_words,
     chosen,
     failing,
+    or_replaced,
 )
-from floodmark.changes.plan import Consequence
 from floodmark.changes.sources.out_of_reach import LOSES, REPEATS, SKIPS
 
 
@@ -65,8 +65,8 @@ def reads_again(again: Again, sink: Sink | None) -> Consequences:
     delta = replace(repeats, sink=DELTA)
     if again.kept_id and spent:
         delta = _skips(again, DELTA, spent, ": the id is kept, and it has those numbers", sink)
-    elif sink is not None and sink.replaces:
-        delta = Consequence(DELTA, REPLACED)
+    else:
+        delta = or_replaced(delta, sink)
     return chosen(sink, (delta, _file_sink(again, sink), repeats))
 
 
@@ -124,8 +124,8 @@ def restored(again: Again, sink: Sink | None) -> Consequences:
     delta = replace(twice, sink=DELTA)
     if again.kept_id:
         delta = Consequence(DELTA, f"{since}, it {skips}: the id is kept", True, certain=False)
-    elif sink is not None and sink.replaces:
-        delta = Consequence(DELTA, REPLACED)
+    else:
+        delta = or_replaced(delta, sink)
     files = Consequence(
         FILES,
         f"{since}, it {skips}, unless its log is trimmed too (--sink FOLDER) or its output folder "

@@ -94,11 +94,14 @@ def failing(skips: Consequence, sink: Sink | None, batch: int | None) -> Consequ
     return replace(skips, words=words, fails_at=batch)
 
 
+def or_replaced(told: Consequence, sink: Sink | None) -> Consequence:
+    """Return a consequence, unless the sink replaces its content with each batch."""
+    return Consequence(told.sink, REPLACED) if sink is not None and sink.replaces else told
+
+
 def for_every_sink(sink: Sink | None, item: Consequence) -> Consequences:
-    found = chosen(sink, tuple(replace(item, sink=kind) for kind in (DELTA, FILES, REST)))
-    if sink is None or not sink.replaces:
-        return found
-    return tuple(Consequence(DELTA, REPLACED) if one.sink == DELTA else one for one in found)
+    delta = or_replaced(replace(item, sink=DELTA), sink)
+    return chosen(sink, (delta, replace(item, sink=FILES), replace(item, sink=REST)))
 
 
 def batches_words(first: int, last: int) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from floodmark.changes.known_sink import Sink, sink_of
+from floodmark.changes.sinks import Sink, sink_of
 from floodmark.connectors.delta import sink as delta_sink
 from floodmark.connectors.files import sink as file_sink
 from floodmark.connectors.iceberg import sink as iceberg_sink

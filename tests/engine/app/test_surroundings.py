@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from floodmark.engine.app.home import at_home, surroundings
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.app.script_text import read_source
+from floodmark.engine.app.surroundings import at_home, surroundings
 from floodmark.engine.pipelines.application import import_application
 
 OUTSIDE = """
