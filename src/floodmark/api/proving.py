@@ -96,6 +96,9 @@ def compare(
     limit: int | None = None,
     export: str | None = None,
     with_file: str | None = None,
+    rename: str | Iterable[str] = (),
+    default: str | Iterable[str] = (),
+    merge: str | Iterable[str] = (),
     accept: str | Iterable[str] = (),
     scratch: str | None = None,
     settings: Mapping[str, str] | None = None,
@@ -111,8 +114,9 @@ def compare(
 ) -> CodeComparison:
     """Compare what old and new code write for the same past batches, from the same state.
 
-    Where needed, the state is first carried over for the new code; `with_file` and `accept` are
-    those of `migrate`. Without `batches`, at most the newest ten are compared.
+    Where needed, the state is first carried over for the new code; `with_file`, `rename`,
+    `default`, `merge` and `accept` are those of `migrate`. Without `batches`, at most the newest
+    ten are compared.
     """
     from floodmark.api.migrating import migrate
     from floodmark.changes.apply import Carrying
@@ -131,6 +135,9 @@ def compare(
             app=new,
             from_app=old,
             with_file=with_file,
+            rename=rename,
+            default=default,
+            merge=merge,
             accept=tuple(dict.fromkeys((*names, *silent))),
             conf=conf,
             settings=settings,
