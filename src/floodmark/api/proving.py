@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of e
     from floodmark.engine.proof.compare import CodeComparison as CodeComparison
     from floodmark.engine.proof.replay import Replay as Replay
     from floodmark.engine.proof.replay import ReplayedBatch as ReplayedBatch
+    from floodmark.engine.proof.row_diff import RowDifference as RowDifference
 
 Range = tuple[int, int]
 

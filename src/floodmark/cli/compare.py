@@ -13,8 +13,7 @@ from floodmark.cli import options
 from floodmark.cli.text import echo, say
 
 if TYPE_CHECKING:
-    from floodmark.api.proving import CodeComparison
-    from floodmark.engine.proof.row_diff import RowDifference
+    from floodmark.api.proving import CodeComparison, RowDifference
 
 
 def _names(_ctx: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, ...]:
