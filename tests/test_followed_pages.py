@@ -243,7 +243,14 @@ def test_running(tmp_path: Path) -> None:
 def test_a_gate(tmp_path: Path) -> None:
     reader = Reader("docs/ci.md", prepared(tmp_path))
     with_totals(reader, "data/checkpoints/sales")
-    reader.gives("floodmark outline data/checkpoints/sales -o streams/sales.outline.json")
+    new = (tmp_path / "sales.py").read_text()
+    (tmp_path / "sales.py").write_text(OLD_SALES.replace('totals"', 'sales"', 1))
+    shutil.rmtree(tmp_path / "data/checkpoints/sales/_floodmark")  # as plain Spark leaves it
+    outlined = "floodmark outline data/checkpoints/sales -o streams/sales.outline.json"
+    reader.gives(outlined, "It does not have the code that made the checkpoint")
+    reader.runs("floodmark check", "same")
+    reader.gives(outlined)
+    (tmp_path / "sales.py").write_text(new)
     reader.runs("floodmark check", "aggregates-changed (FM322)", ends=1)
     reader.runs("floodmark check", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE", ends=1)
     reader.has_done_all()

@@ -52,6 +52,10 @@ class WrongUse(FloodmarkError):
     status = 2
 
 
+class ExtraMissing(WrongUse):
+    """Packages that the base install leaves out are needed here, and are not installed."""
+
+
 class NotACheckpoint(FloodmarkError):
     """The location can be read, but is something else."""
 

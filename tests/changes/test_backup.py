@@ -77,7 +77,7 @@ def test_restored_in_place_and_undone(repo: Path, cp: Path) -> None:
     with pytest.raises(WouldLose, match="another query's checkpoint: other"):
         api.restore(str(repo), str(cp), carrying=GO)
     assert tree_of(cp) == now
-    with pytest.raises(WouldLose, match="repeats has to be accepted first"):
+    with pytest.raises(WouldLose, match="repeats and skips have to be accepted first"):
         api.restore(str(repo), str(cp), accept=["another-query"], carrying=GO)
     accepted = ["another-query", "repeats", "skips"]
     api.restore(str(repo), str(cp), accept=accepted, carrying=GO)

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ import samples
 from broken.damage import metadata, set_conf
 from carried import GO
 from floodmark import api
+from floodmark.changes.plan import NEEDED, Consequence, refuse_unaccepted
 from floodmark.changes.plan.saved import save_plan
 from floodmark.changes.sinks.known_sink import KnownSink, known_sink
 from floodmark.errors import NoAnswer, Unfinished, WouldLose
@@ -84,6 +86,24 @@ def test_a_sound_checkpoint_is_left_alone(tmp_path: Path) -> None:
     assert not change.executed
     assert change.plan.steps == ()
     assert not (place / "_floodmark").exists()
+
+
+def test_a_refusal_says_what_each_name_accepts(tmp_path: Path) -> None:
+    """Its last line can be pasted: no name in it may be one that was not explained."""
+    plan = api.repair(str(broken("state-version-missing", tmp_path))).plan
+    running = Consequence("--accept maybe-running", "Batch 2 is in flight.", True)
+    plan = replace(
+        plan,
+        consequences=(running, *plan.consequences),
+        options={**plan.options, NEEDED: ["maybe-running", "repeats"]},
+    )
+    with pytest.raises(WouldLose, match="maybe-running and repeats have to be accepted") as error:
+        refuse_unaccepted(plan)
+    first, second = error.value.why.splitlines()
+    assert first == "maybe-running: Batch 2 is in flight."
+    assert second.startswith("repeats: Batch 2 is read again")
+    assert "--sink FOLDER" in second
+    assert error.value.do.endswith("--accept maybe-running --accept repeats")
 
 
 def test_what_may_repeat_records_is_counted_and_accepted_by_name(tmp_path: Path) -> None:

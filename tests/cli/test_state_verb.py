@@ -248,7 +248,7 @@ def test_a_change_shows_what_has_changed(same: str, old: str, new: str, widest: 
     """However long the values are: both sides of the arrow are never cut to the same text."""
     change = StateChange("changed", {"k": 1}, ({"v": same + old},), ({"v": same + new},))
     with mock.patch("floodmark.cli.text.render_state._widest", return_value=widest):
-        before, _, after = render_state._before_after(change).partition(" → ")
+        before, _, after = render_state.before_after(change.before, change.after).partition(" → ")
     assert (before == after) == (old == new)
     assert max(len(before), len(after)) <= widest
 
@@ -257,7 +257,7 @@ def test_a_field_that_has_changed_has_its_name() -> None:
     rest = ", ".join(f"field{n} {n}" for n in range(30))
     one, other = ({"v": {"text": rest, "expires": n, "more": 1}} for n in (17950642, 17950643))
     change = StateChange("changed", {"k": 1}, (one,), (other,))
-    shown = render_state._before_after(change)
+    shown = render_state.before_after(change.before, change.after)
     assert shown == "…expires 17950642, more 1 → …expires 17950643, more 1"
 
 

@@ -39,6 +39,19 @@ def totals(spark, start):
 SUM = 'f.sum("amount").alias("total")'
 
 
+def test_an_outline_without_the_code_says_what_a_gate_lacks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`check` by it is `unknown` for unchanged code, too, so that every pull request fails."""
+    plain = tmp_path / "a plain one"
+    shutil.copytree(GOLDEN / "4.2" / "sales-hdfs" / "checkpoint", plain)
+    shutil.rmtree(plain / "_floodmark", ignore_errors=True)
+    assert run(["outline", str(plain), "-o", str(tmp_path / "sales.json")]) == 0
+    said = capsys.readouterr()
+    assert f"floodmark check '{plain}' APP.py --old APP.py --adopt" in said.err
+    assert said.out == ""
+
+
 @pytest.mark.parametrize("place", CHECKPOINTS, ids=lambda path: "-".join(path.parts[-3:-1]))
 def test_an_outline_comes_back_as_what_the_rules_ask(place: Path) -> None:
     files = open_files(str(place))

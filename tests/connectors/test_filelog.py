@@ -12,6 +12,7 @@ from floodmark.connectors.files.file_log import (
     parse_sink_log,
     parse_source_log,
     render_log,
+    with_root,
 )
 from floodmark.errors import MalformedFile, UnknownVersion
 
@@ -172,3 +173,26 @@ def test_files_of_an_offset_range() -> None:
     assert [file.batch_id for file in files_between(files, 0, 2)] == [1, 2, 2]
     assert [file.batch_id for file in files_between(files, None, 1)] == [0, 1]
     assert files_between(files, 3, 3) == ()
+
+
+def test_an_entry_for_a_copy_names_the_copys_files() -> None:
+    """Spark reads a sink's folder by the whole paths in its log, which are the original's."""
+    line = '{{"path":"{}","size":7,"isDir":false,"modificationTime":1,"action":"add"}}'
+    here = "file:///data/out"
+    data = "\n".join(
+        [
+            "v1",
+            line.format(f"{here}/part-0.parquet"),
+            line.format(f"{here}/day=a%2520b/part-0.parquet"),
+            line.format("file:///elsewhere/part-9.parquet"),
+        ]
+    ).encode()
+    inside = {"part-0.parquet", "day=a%20b/part-0.parquet", "_spark_metadata/0"}
+    moved = parse_sink_log(with_root(data, "file:///copy/out", inside))
+    assert [one.path for one in moved] == [
+        "file:///copy/out/part-0.parquet",
+        "file:///copy/out/day=a%2520b/part-0.parquet",
+        "file:///elsewhere/part-9.parquet",
+    ]
+    assert [one.size for one in moved] == [7, 7, 7]
+    assert with_root(data, here, inside) == data

@@ -123,6 +123,27 @@ def test_sinks_are_linked_and_a_large_one_begins_empty(tmp_path: Path) -> None:
     assert not copies.bring(str(tmp_path / "none"), tmp_path / "run" / "sinks" / "none-1")
 
 
+def test_a_file_sinks_copy_lists_the_copys_files(tmp_path: Path) -> None:
+    """Spark finds no file in a folder whose log names the files of another folder."""
+    real, sink = tmp_path / "real", tmp_path / "sink"
+    shutil.copytree(GOLDEN / "sales-hdfs" / "checkpoint", real)
+    log = sink / "_spark_metadata"
+    log.mkdir(parents=True)
+    (sink / "part-0.parquet").write_text("rows")
+    entry = {"path": f"file://{sink}/part-0.parquet", "size": 4, "isDir": False, "action": "add"}
+    (log / "0").write_text("v1\n" + json.dumps({**entry, "modificationTime": 1}))
+    (log / ".0.crc").write_bytes(b"of the original")
+    before = hashes(sink)
+    copies = Copies(str(real), spec_in(tmp_path), here)
+    own = tmp_path / "run" / "sinks" / "sink-1"
+    assert copies.bring(str(sink), own)
+    for copy in (own, copies.original(own)):
+        _, line = (copy / "_spark_metadata" / "0").read_text().splitlines()
+        assert json.loads(line)["path"] == f"file://{copy}/part-0.parquet"
+        assert not (copy / "_spark_metadata" / ".0.crc").exists()
+    assert hashes(sink) == before
+
+
 def test_a_pipeline_that_runs_meanwhile_is_said(tmp_path: Path) -> None:
     real, sink = tmp_path / "real", tmp_path / "sink"
     shutil.copytree(GOLDEN / "sales-hdfs" / "checkpoint", real)

@@ -11,7 +11,7 @@ from floodmark import api
 from floodmark.cli.main import run
 from floodmark.engine.drill.child import _started, _to_own_place
 from floodmark.engine.drill.doors.places import Places
-from floodmark.engine.drill.drill import DrillOptions, _Drilling
+from floodmark.engine.drill.drill import DrillOptions, _Drilling, _nothing_written
 from floodmark.engine.drill.run_spec import InputSample, RunSpec, SinkNote, read_spec
 from floodmark.engine.drill.sink_rows import rows_of
 from floodmark.errors import FloodmarkError, NoAnswer, NotEmpty, WrongUse
@@ -109,6 +109,15 @@ def test_a_sample_of_which_nothing_comes_through_is_said(
     with pytest.raises(WrongUse, match=words) as raised:
         _Drilling(request, None, None).run(())  # type: ignore[arg-type]
     assert "Give a sample that the code" in str(raised.value.do)
+
+
+def test_a_window_that_does_not_close_is_named_as_the_cause() -> None:
+    never = _facts(wrote=False, is_stateful=True)
+    told = _nothing_written(never)  # type: ignore[arg-type]
+    assert "comes out when the watermark has passed it" in told.why
+    assert "Let its last rows be later" in told.do
+    told = _nothing_written(_facts(wrote=False))  # type: ignore[arg-type]
+    assert "watermark" not in told.why + told.do
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,10 @@ from streams import put_orders, read_orders, run
 
 from floodmark.engine.code import check
 from floodmark.engine.start.launch import start
-from floodmark.errors import Refused
+from floodmark.errors import NoAnswer, Refused
+from floodmark.statestore import packages
+from floodmark.storage.files import open_files
+from floodmark.storage.load import load
 
 pytestmark = pytest.mark.spark
 
@@ -66,6 +69,31 @@ def test_a_checkpoint_of_plain_spark_is_judged_too(
     run(totals(session, orders), checkpoint)
 
 
+def test_without_the_state_extra_all_but_the_windows_is_compared(
+    session: Any,
+    orders: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    checkpoint = tmp_path / "ck"
+
+    def hourly(*aggregates: str) -> Any:
+        rows = read_orders(session, orders).selectExpr("*", "timestamp'2026-01-01' AS at")
+        grouped = rows.withWatermark("at", "1 hour").groupBy(functions.window("at", "1 hour"))
+        counted = grouped.agg(*(functions.expr(one) for one in aggregates))
+        return counted.writeStream.outputMode("update").format("noop").trigger(availableNow=True)
+
+    query = hourly("count(*)").option("checkpointLocation", str(checkpoint)).start()
+    assert query.awaitTermination(300)
+    put_orders(orders, "b", ("c1", "3.00"))
+    monkeypatch.setattr(packages, "_NEEDED", ("no_such_package",))
+    with pytest.raises(Refused, match="FM322"):
+        start(hourly("count(*)", "sum(amountPaid)"), checkpoint)
+    run(hourly("count(*)"), checkpoint)
+    assert "the windows in the state were not compared" in capsys.readouterr().err
+
+
 def test_a_watermark_and_a_legacy_setting_are_looked_at_too(
     session: Any, orders: Path, tmp_path: Path
 ) -> None:
@@ -85,3 +113,24 @@ def test_a_watermark_and_a_legacy_setting_are_looked_at_too(
     session.conf.set("spark.sql.legacy.timeParserPolicy", "LEGACY")
     with pytest.raises(Refused, match="FM355"):
         start(hours("at"), checkpoint)
+
+
+def test_new_code_is_drawn_with_what_a_later_spark_assumes_of_the_checkpoint(
+    session: Any, orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under Spark 4.3, a session's defaults are not those of a checkpoint that 4.2 began."""
+    checkpoint = tmp_path / "ck"
+    query = totals(session, orders).option("checkpointLocation", str(checkpoint)).start()
+    assert query.awaitTermination(300)
+    seen: dict[str, str] = {}
+
+    def drawn(_writer: Any, conf: dict[str, str], **_: Any) -> None:
+        seen.update(conf)
+        raise NoAnswer("seen")
+
+    monkeypatch.setattr(check, "outline", drawn)
+    files = open_files(str(checkpoint))
+    with pytest.raises(NoAnswer, match="seen"):
+        check.compare(totals(session, orders), files, load(files))
+    assert seen["spark.sql.streaming.statefulOperator.alwaysNullableOutput.enabled"] == "false"
+    assert "spark.sql.shuffle.partitions" not in seen

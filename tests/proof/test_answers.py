@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from floodmark import api
+from floodmark.cli.compare import text as compared
 from floodmark.cli.main import run
 from floodmark.cli.text.render_replay import text
 from floodmark.drills.sink_difference import compare_sinks, point_result
@@ -17,6 +18,7 @@ from floodmark.engine.drill.drill import Drill
 from floodmark.engine.proof.compare import CodeComparison
 from floodmark.engine.proof.replay import Replay, ReplayedBatch, StateCounts, _Replaying
 from floodmark.engine.proof.replayed_state import StateMatch
+from floodmark.engine.proof.row_diff import RowDifference
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "4.2" / "sales-hdfs" / "checkpoint"
 BATCH = ReplayedBatch(1, (), 0, (), StateCounts(0, 0, 0), (), 0, None, {}, True, (), "")
@@ -111,3 +113,39 @@ def test_a_drill_shows_which_rows_came_again(
     said = capsys.readouterr().out
     assert "after-sink, out, repeated:\n  id 1" in said
     assert "It does not survive. Its own checkpoint and sinks were not touched." in said
+
+
+def test_rows_of_other_keys_are_not_promised_by_the_limit() -> None:
+    one = replace(BATCH, output_rows=17, rows=({"device": "d03"},))
+    shown = replace(REPLAY, batches=(one,))
+    assert "… 16 more; --limit N shows more" in text(shown)
+    assert "Only rows of the key are shown; --export DIR writes all 17." in text(shown, of_key=True)
+    assert "--limit" not in text(shown, of_key=True)
+
+
+def test_a_changed_row_shows_what_changed_however_wide_its_key_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    window = {"start": "2026-11-19T08:10:00+00:00", "end": "2026-11-19T08:20:00+00:00"}
+    key = {"window": window, "device": "d03"}
+    old = {**key, "place": "cellar " * 9, "celsius": 22.5}
+    found = replace(
+        ALIKE,
+        keys=("window", "device"),
+        changed=1,
+        only_old=1,
+        sample=(
+            RowDifference(8, "changed", key, (old,), ({**old, "celsius": 23.5},)),
+            RowDifference(9, "only-old", key, ({**key, "celsius": 7.0},), ()),
+        ),
+    )
+    shown = " ".join(compared(found, "old.py", "new.py").split())
+    assert "device d03 celsius 22.5 → celsius 23.5" in shown
+    assert "device d03 celsius 7.0 → –" in shown
+    assert "cellar" not in shown, "it did not change"
+
+    whole = replace(found, keys=(), sample=(RowDifference(8, "only-new", {}, (), (old,)),))
+    assert "only-new – → window 2026-11-19 08:10 – 08:20 UTC, device d03" in " ".join(
+        compared(whole, "old.py", "new.py").split()
+    )

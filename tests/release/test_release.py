@@ -20,10 +20,13 @@ ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "4.2"
 TOTALS = str(GOLDEN / "sales-hdfs" / "checkpoint")
 KAFKA = str(GOLDEN / "kafka" / "checkpoint")
+WINDOWED = str(GOLDEN / "windowed" / "checkpoint")
 DSTREAMS = str(GOLDEN / "dstreams" / "checkpoint")
 ICEBERG = str(ROOT / "tests" / "golden" / "4.1" / "iceberg" / "checkpoint")
 PIPELINE = str(ROOT / "tests" / "release" / "spark-pipeline.yml")
 SALES = str(ROOT / "examples" / "sales.py")
+SCRIPT = str(ROOT / "tests" / "broken" / "pipeline" / "trigger_once.py")
+"""It builds its own session, as most streams do."""
 MOST_TIMES = 12
 """`import floodmark` and the command's own module, in starts of a bare Python: about 150 ms."""
 BASE = {"click", "floodmark", "fsspec", "markdown-it-py", "mdurl", "pygments", "rich"}
@@ -188,6 +191,8 @@ def _answer(empty: Path, arguments: list[str], folder: Path) -> tuple[int, str]:
         (["doctor", DSTREAMS], "[state]"),
         (["run", SALES], "[spark]"),
         (["run", SALES, "--bisect"], "[spark]"),
+        (["run", SCRIPT, "--bisect"], "[spark]"),
+        (["outline", WINDOWED], "[state]"),
         (["drill", SALES, "--input", SALES], "[spark]"),
         (["upgrade", TOTALS, "new", "--app", SALES], "[spark]"),
         (["inspect", DSTREAMS, "--trust"], "[state]"),
@@ -323,13 +328,14 @@ def test_a_python_that_is_too_old_is_told_so(tmp_path: Path) -> None:
     assert "make PYTHON=python3.12 setup" in ended.stdout
 
 
+@pytest.mark.parametrize("application", [SALES, SCRIPT], ids=["pipeline", "script"])
 @pytest.mark.parametrize(
     ("java", "words"),
     [(None, "Java"), ("1.8.0_392", "Java 8 is too old")],
     ids=["missing", "too old"],
 )
 def test_java_that_is_missing_or_too_old_is_told_so(
-    java: str | None, words: str, tmp_path: Path
+    java: str | None, words: str, application: str, tmp_path: Path
 ) -> None:
     """In an environment whose PATH leads to no other Java."""
     home = tmp_path / "jdk"
@@ -343,7 +349,7 @@ def test_java_that_is_missing_or_too_old_is_told_so(
     if java:
         environment["JAVA_HOME"] = str(home)
     ended = subprocess.run(
-        [sys.executable, "-m", "floodmark", "run", SALES, "--available-now"],
+        [sys.executable, "-m", "floodmark", "run", application, "--available-now"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

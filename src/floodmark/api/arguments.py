@@ -10,26 +10,32 @@ from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.conf_keys import MASTER
 from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.errors import NotACheckpoint, WrongUse
+from floodmark.errors import ExtraMissing, NotACheckpoint, WrongUse
+from floodmark.statestore.packages import missing_for_state, require_state_extra
 
 if TYPE_CHECKING:
     from floodmark.changes.apply import Carrying, Change
     from floodmark.engine.app.options import ScriptOptions
 
+__all__ = [
+    "Storage",
+    "carrying_of",
+    "kept",
+    "milliseconds",
+    "missing_for_state",
+    "parse_settings",
+    "require_spark_extra",
+    "require_state_extra",
+    "script_options",
+    "seconds",
+    "settings_of",
+    "several_of",
+    "structured",
+]
+
 Storage = Mapping[str, Any]
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*(s|sec|seconds?|m|min|minutes?|h|hours?)?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
-
-
-def missing_for_state() -> list[str]:
-    """Return the packages of the `state` extra that are not installed."""
-    from importlib.util import find_spec
-
-    return [
-        name
-        for name in ("pyarrow", "numpy", "lz4", "rocksdict", "xxhash", "google_crc32c")
-        if not find_spec(name)
-    ]
 
 
 def require_spark_extra(and_state: bool = True) -> None:
@@ -39,23 +45,13 @@ def require_spark_extra(and_state: bool = True) -> None:
     lacks_state = and_state and bool(missing_for_state())
     if find_spec("pyspark") is None:
         extras = "spark,state" if lacks_state else "spark"
-        raise WrongUse(
+        raise ExtraMissing(
             "this runs code on Spark, and pyspark is not installed",
             "Reading a checkpoint does not need pyspark, so the base install leaves it out.",
             f"Install it with: pip install 'floodmark[{extras}]'",
         )
     if and_state:
         require_state_extra()
-
-
-def require_state_extra() -> None:
-    missing = missing_for_state()
-    if missing:
-        raise WrongUse(
-            f"looking inside the state needs {', '.join(missing)}",
-            "These packages are heavy, so the base install leaves them out.",
-            'Install them with: pip install "floodmark[state]"',
-        )
 
 
 def structured(checkpoint: Checkpoint) -> Checkpoint:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of e
     from floodmark.engine.proof.compare import CodeComparison as CodeComparison
     from floodmark.engine.proof.replay import Replay as Replay
     from floodmark.engine.proof.replay import ReplayedBatch as ReplayedBatch
+    from floodmark.engine.proof.row_diff import RowDifference as RowDifference
 
 Range = tuple[int, int]
 
@@ -99,6 +100,9 @@ def compare(
     limit: int | None = None,
     export: str | None = None,
     with_file: str | None = None,
+    rename: str | Iterable[str] = (),
+    default: str | Iterable[str] = (),
+    merge: str | Iterable[str] = (),
     accept: str | Iterable[str] = (),
     scratch: str | None = None,
     settings: Mapping[str, str] | None = None,
@@ -114,8 +118,9 @@ def compare(
 ) -> CodeComparison:
     """Compare what old and new code write for the same past batches, from the same state.
 
-    Where needed, the state is first carried over for the new code; `with_file` and `accept` are
-    those of `migrate`. Without `batches`, at most the newest ten are compared.
+    Where needed, the state is first carried over for the new code; `with_file`, `rename`,
+    `default`, `merge` and `accept` are those of `migrate`. Without `batches`, at most the newest
+    ten are compared.
     """
     from floodmark.api.migrating import migrate
     from floodmark.changes.apply import Carrying
@@ -135,6 +140,9 @@ def compare(
             app=new,
             from_app=old,
             with_file=with_file,
+            rename=rename,
+            default=default,
+            merge=merge,
             accept=tuple(dict.fromkeys((*names, *silent))),
             conf=conf,
             settings=settings,

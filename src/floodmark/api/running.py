@@ -8,7 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from floodmark.api.arguments import parse_settings, script_options, settings_of, several_of
+from floodmark.api.arguments import (
+    parse_settings,
+    require_spark_extra,
+    script_options,
+    settings_of,
+    several_of,
+)
 from floodmark.errors import StoppedMidway, WrongUse
 from floodmark.visible import visible
 
@@ -256,6 +262,7 @@ def bisect(
     from floodmark.engine.pipelines.application import application_file, load_application
     from floodmark.engine.spark.session import for_own_sessions
 
+    require_spark_extra(and_state=False)
     spark_conf = parse_settings(settings_of(conf, master), "--conf")
     source = application_file(application)
     log = _log_file(spark_log, source.stem, None)

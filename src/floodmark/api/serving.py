@@ -148,7 +148,7 @@ def require_web_extra() -> None:
         raise WrongUse(
             f"serve needs {', '.join(missing)}",
             "These packages are heavy, so the base install leaves them out.",
-            'Install them with: pip install "floodmark[web]"',
+            "Install them with: pip install 'floodmark[web]'",
         )
 
 

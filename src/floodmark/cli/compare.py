@@ -13,7 +13,7 @@ from floodmark.cli import options
 from floodmark.cli.text import echo, say
 
 if TYPE_CHECKING:
-    from floodmark.api.proving import CodeComparison
+    from floodmark.api.proving import CodeComparison, RowDifference
 
 
 def _names(_ctx: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, ...]:
@@ -43,6 +43,9 @@ def _names(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
 @click.option(
     "--with", "with_file", metavar="MIGRATION.py", help="For the state, as `migrate` takes it."
 )
+@click.option("--rename", multiple=True, metavar="OLD=NEW", help="As `migrate` takes it.")
+@click.option("--default", multiple=True, metavar="COLUMN=VALUE", help="As `migrate` takes it.")
+@click.option("--merge", multiple=True, metavar="COLUMN=HOW", help="As `migrate` takes it.")
 @click.option("--accept", multiple=True, metavar="NAME", help="As `migrate` takes it; repeatable.")
 @click.option(
     "--scratch",
@@ -74,7 +77,6 @@ def command(checkpoint: str, old: str, new: str, as_json: bool, **named: Any) ->
 
 def text(found: CodeComparison, old: str, new: str) -> str:
     from floodmark.cli.text import count, style, table
-    from floodmark.cli.text.render_state import cell
 
     several = found.first_batch != found.last_batch
     span = f"{found.first_batch} to {found.last_batch}" if several else f"{found.first_batch}"
@@ -101,16 +103,7 @@ def text(found: CodeComparison, old: str, new: str) -> str:
     if found.first_batch == 0:
         lines.append("Both began with batch 0 and no state, so none was carried over.")
     if found.sample:
-        rows = [
-            (
-                f"batch {one.batch}",
-                one.change,
-                " ".join(cell(dict(row)) for row in one.old) or "–",
-                "→",
-                " ".join(cell(dict(row)) for row in one.new) or "–",
-            )
-            for one in found.sample
-        ]
+        rows = [(f"batch {one.batch}", one.change, *_cells(one)) for one in found.sample]
         lines += ["", table(rows)]
     more = found.changed + found.only_old + found.only_new - len(found.sample)
     if more > 0:
@@ -129,3 +122,19 @@ def text(found: CodeComparison, old: str, new: str) -> str:
             "was not compared."
         )
     return "\n".join(lines)
+
+
+def _cells(one: RowDifference) -> tuple[str, ...]:
+    """Return the key, and the other columns before and after: those that are equal tell nothing."""
+    from floodmark.cli.text.render_state import before_after, cell
+
+    alike = set(one.key)
+    if len(one.old) == len(one.new) == 1:
+        old, new = one.old[0], one.new[0]
+        alike |= {name for name in old if name in new and old[name] == new[name]}
+    old_rows, new_rows = (
+        [{name: value for name, value in row.items() if name not in alike} for row in side]
+        for side in (one.old, one.new)
+    )
+    change = before_after(old_rows, new_rows)
+    return (cell(dict(one.key), 2), change) if one.key else (change,)

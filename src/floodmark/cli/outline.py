@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from typing import Any
 
 import click
@@ -9,6 +11,12 @@ import click
 from floodmark import api
 from floodmark.cli import options
 from floodmark.cli.text import echo
+
+_NO_CODE = (
+    "It does not have the code that made the checkpoint, as no start by floodmark has noted it: "
+    "`check` cannot say yes by this outline alone. Note the code, and outline again:\n"
+    "  floodmark check {} APP.py --old APP.py --adopt"
+)
 
 
 @click.command("outline")
@@ -29,4 +37,6 @@ def command(checkpoint: str, out: str | None, replace: bool, storage: dict[str, 
         echo(text.rstrip("\n"))
     else:
         echo(f"{checkpoint} is outlined in {out}.", err=True)
+    if json.loads(text)["last_start"] is None:
+        echo(_NO_CODE.format(shlex.quote(checkpoint)), err=True)
     return 0

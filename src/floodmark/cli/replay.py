@@ -71,7 +71,7 @@ def command(
     else:
         from floodmark.cli.text import render_replay
 
-        echo(render_replay.text(found))
+        echo(render_replay.text(found, of_key=named.get("key") is not None))
     return 1 if found.matches_checkpoint is False else 0
 
 

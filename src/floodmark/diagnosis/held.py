@@ -13,6 +13,7 @@ from floodmark.errors import FloodmarkError
 from floodmark.rules.restarts.held_checkpoint import HeldCheckpoint
 from floodmark.state.shapes.schema import StateSchema
 from floodmark.statestore.open import open_state, operator_outline, operator_schemas
+from floodmark.statestore.packages import require_state_extra
 from floodmark.statestore.view import StateView
 from floodmark.storage.files import Files, local_path
 from floodmark.storage.last_start import acting_note
@@ -74,6 +75,7 @@ def seen_windows(
     found = {}
     for operator in held:
         if any(_TIME_WINDOW in one.key_json for one in operator.stores.get("default", ())):
+            require_state_extra()
             try:
                 length = _window_in(open_state(files, checkpoint, operator.operator))
             except FloodmarkError:

@@ -169,16 +169,25 @@ def refuse_unaccepted(plan: Plan, *, saved: bool = False) -> None:
     """Refuse a plan with risks that were not accepted by name; a saved plan needs them earlier."""
     open_risks = plan.unaccepted
     if open_risks:
+        # Each risk in words: nobody should accept a name whose meaning was not printed.
         words = [
-            f"{item.sink}: {item.words}." if item.accept else item.words
+            f"{item.sink}: {item.words}." if item.accept else _named(item, open_risks)
             for item in plan.consequences
-            if item.accept in open_risks or item.sink.endswith(open_risks[0])
+            if item.accept in open_risks or item.sink.endswith(open_risks)
         ]
+        has = "has" if len(open_risks) == 1 else "have"
         refused = WouldLose(
-            f"{plan.verb}: {open_risks[0]} has to be accepted first",
+            f"{plan.verb}: {' and '.join(open_risks)} {has} to be accepted first",
             "\n".join(words),
             f"{'Plan it again with' if saved else 'If that is all right:'} "
             f"--accept {' --accept '.join(open_risks)}",
         )
         refused.accept = () if saved else tuple(open_risks)
         raise refused
+
+
+def _named(item: Consequence, open_risks: tuple[str, ...]) -> str:
+    """Return what a risk means, with its name before it where there are several."""
+    if len(open_risks) == 1:
+        return item.words
+    return f"{item.sink.removeprefix('--accept ')}: {item.words}"

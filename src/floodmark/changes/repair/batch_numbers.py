@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from floodmark.changes.carry.origin import fresh_identity
 from floodmark.changes.carry.sink_log import trim_sink_log
+from floodmark.changes.sinks import batches_words
 from floodmark.changes.named_places import not_named
 from floodmark.changes.repair.emitted import risk_repeats
 from floodmark.changes.repair.working_copy import WorkingCopy
@@ -17,7 +18,8 @@ def use_numbers_again(work: WorkingCopy, first: int, spent: list[int]) -> bool:
     Returns False where a file sink's log cannot be taken back.
     """
     batch = first - 1
-    names = f"batch {spent[0]}" + (f" to {spent[-1]}" if len(spent) > 1 else "")
+    names = batches_words(spent[0], spent[-1])
+    verb = "is" if spent[0] == spent[-1] else "are"
     sink = work.sink
     if sink.by_number and sink.files is not None:
         trim = trim_sink_log(sink.files, batch)
@@ -38,7 +40,7 @@ def use_numbers_again(work: WorkingCopy, first: int, spent: list[int]) -> bool:
         return True
     risk_repeats(
         work,
-        f"{names[0].upper()}{names[1:]} is read again",
+        f"{names[0].upper()}{names[1:]} {verb} read again",
         f"a sink that has these records gets them a second time.{_file_sink(work, spent[-1])}",
         batch,
         spent,

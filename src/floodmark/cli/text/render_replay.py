@@ -15,12 +15,13 @@ _CELL = 40
 _WHOLE = "triggerExecution"
 
 
-def text(found: Replay) -> str:
-    parts = [part for one in found.batches for part in _batch(found, one)]
+def text(found: Replay, of_key: bool = False) -> str:
+    """Return the whole answer; `of_key` where only one key's rows are shown."""
+    parts = [part for one in found.batches for part in _batch(found, one, of_key)]
     return "\n\n".join([*parts, *_notes(found)])
 
 
-def _batch(found: Replay, one: ReplayedBatch) -> Iterator[str]:
+def _batch(found: Replay, one: ReplayedBatch, of_key: bool) -> Iterator[str]:
     yield style(f"{found.checkpoint}: batch {one.batch}, again with {found.application}", "bold")
     yield table(
         [
@@ -43,7 +44,11 @@ def _batch(found: Replay, one: ReplayedBatch) -> Iterator[str]:
         yield rows_table(one.rows)
         if one.output_rows > len(one.rows):
             more = one.output_rows - len(one.rows)
-            yield f"… {more:,} more; --limit N shows more, --export DIR writes all."
+            yield (
+                f"Only rows of the key are shown; --export DIR writes all {one.output_rows:,}."
+                if of_key
+                else f"… {more:,} more; --limit N shows more, --export DIR writes all."
+            )
     for store in one.state_changes:
         if store.keys.differ:
             yield f"state {store.operator}, store {store.store}: {render_state.changes(store.keys)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from floodmark.visible import one_line
 
 if TYPE_CHECKING:
     from floodmark.statestore.compare import StateDifference
-    from floodmark.statestore.diff import StateChange, StateDiff
+    from floodmark.statestore.diff import StateDiff
     from floodmark.statestore.dstreams import DStreamState
     from floodmark.statestore.key_counts import StateStats
     from floodmark.statestore.schema import StoreSchema
@@ -156,7 +156,10 @@ def stats(view: StateView | DStreamState, found: StateStats) -> str:
 def changes(found: StateDiff) -> str:
     total = f"{count(found.added, 'key')} added, {found.removed:,} removed, "
     total += f"{found.changed:,} changed, {found.same:,} the same"
-    lines = [(change.change, cell(change.key, 2), _before_after(change)) for change in found.first]
+    lines = [
+        (change.change, cell(change.key, 2), before_after(change.before, change.after))
+        for change in found.first
+    ]
     parts = [style(total, "bold"), table(lines)]
     if found.differ > len(found.first):
         parts.append(f"… {found.differ - len(found.first):,} more.")
@@ -174,15 +177,16 @@ def differences(found: Sequence[StateDifference]) -> str:
     return "\n\n".join(parts)
 
 
-def _before_after(change: StateChange) -> str:
-    before, after = _side(change.before), _side(change.after)
-    if change.before and change.after:
+def before_after(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> str:
+    """Return `old → new`; a dash stands for nothing."""
+    before, after = _side(old), _side(new)
+    if old and new:
         before, after = _from_difference(before, after, _widest())
     return f"{_cut(before, _widest())} → {_cut(after, _widest())}"
 
 
-def _side(values: Sequence[dict[str, Any]]) -> str:
-    return " ".join(map(_plain, values)) or "–"
+def _side(values: Sequence[Mapping[str, Any]]) -> str:
+    return " ".join(_plain(dict(one)) for one in values) or "–"
 
 
 def _from_difference(before: str, after: str, widest: int) -> tuple[str, str]:

@@ -6,13 +6,14 @@ ones. The source counts its own ids; the sink uses the query's batch ids.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
 
 from floodmark.checkpoint.text import (
     decode,
+    json_text,
     lines_of,
     long_of,
     parse_json_object,
@@ -165,3 +166,23 @@ def files_between(
 def merge_source_logs(entries: Mapping[str, tuple[SourceFile, ...]]) -> tuple[SourceFile, ...]:
     """Return every file that the source has seen, in the order in which it saw them."""
     return tuple(file for name in names_to_read(entries) for file in entries[name])
+
+
+def with_root(data: bytes, root: str, files: Collection[str]) -> bytes:
+    """Return an entry of a file sink's log for a copy of its folder at `root`, a URL.
+
+    The entry names its files by their whole paths, and Spark looks for them nowhere else. `files`
+    are the paths inside the folder; a path that leads to none of them stays as it is.
+    """
+    return render_log(_moved(file, root, files) for file in parse_sink_log(data))
+
+
+def _moved(file: SinkFile, root: str, files: Collection[str]) -> SinkFile:
+    parts = file.path.split("/")
+    for start in range(len(parts)):
+        inside = "/".join(parts[start:])
+        if unquote(inside) in files:
+            path = f"{root}/{inside}"
+            fields = {**parse_json_object(file.text, "an entry"), "path": path}
+            return replace(file, path=path, text=json_text(fields, separators=(",", ":")))
+    return file

@@ -22,11 +22,15 @@ from floodmark.engine.run.live_table import PlainView, View
 from floodmark.engine.run.options import RunOptions
 from floodmark.engine.run.signals import StopSignals
 from floodmark.engine.run.stream import PipelineReport, RunReport
-from floodmark.engine.spark.session import for_own_sessions, running_session
+from floodmark.engine.spark.java import require_java
+from floodmark.engine.spark.session import for_own_sessions, running_session, spark_version
 from floodmark.engine.start.before_start import allowed_rules
 from floodmark.errors import NoAnswer, WrongUse
 from floodmark.secret_text import redacted
 from floodmark.visible import visible
+
+_NO_JVM = "JAVA_GATEWAY_EXITED"
+"""What pyspark says where its JVM ended before it answered, for whatever reason."""
 
 
 class ScriptExit(Exception):
@@ -148,6 +152,9 @@ def _judge_end(
     if not isinstance(error, Exception):
         raise error
     if not reports:
+        if _NO_JVM in str(error):
+            # Only now: a script that uses Spark Connect needs no Java here.
+            require_java(spark_version())
         line, text = innermost_line(source, error)
         raise WrongUse(
             f"{source.path} fails before it starts a query: {type(error).__name__}: "

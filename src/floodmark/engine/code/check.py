@@ -13,6 +13,7 @@ from floodmark.checkpoint.conf_keys import (
     SHUFFLE_PARTITIONS,
     SOURCE_EVOLUTION,
     STATE_FORMAT,
+    as_spark_reads,
 )
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outline import Outline
@@ -271,9 +272,13 @@ def compare(
     checkpoint: Checkpoint,
     fingerprint: str | None = None,
     old: LastStart | None = None,
+    look: bool = True,
 ) -> Comparison:
-    """Compare new code with a checkpoint, for the rules to judge."""
-    held = gather_held(files, checkpoint, look=old is None or old.tree is None)
+    """Compare new code with a checkpoint, for the rules to judge.
+
+    Without `look` the state is not read, and windows are compared only by the plan of the old code.
+    """
+    held = gather_held(files, checkpoint, look=look and (old is None or old.tree is None))
     return compare_held(writer, held, fingerprint, old)
 
 
@@ -291,7 +296,8 @@ def compare_held(
     code = [source.kind for source in read_sources(writer)]
     checkpoint, folders = with_code_kinds(held.checkpoint, code), source_folders(writer)
     # A schema does not depend on the number of partitions, and 200 partitions take long to run.
-    pins = {key: value for key, value in checkpoint.conf.items() if key != SHUFFLE_PARTITIONS}
+    pins = as_spark_reads(checkpoint.conf)
+    pins.pop(SHUFFLE_PARTITIONS, None)
     last = old or held.last
     drawn = outline(writer, pins, redaction=last.redaction if last else None)
     return Comparison(

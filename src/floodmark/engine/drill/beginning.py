@@ -20,6 +20,7 @@ from floodmark.checkpoint.layout import OFFSETS, SOURCES
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry, render_offsets
 from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.connectors.files.file_log import SINK_LOG, with_root
 from floodmark.engine.app.choosing import place_of
 from floodmark.engine.code.rehearse import fork_checkpoint
 from floodmark.engine.drill.run_spec import CHECKPOINT, RunSpec
@@ -188,8 +189,14 @@ def copy_tree(origin: str, target: str) -> None:
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
     files, copy = open_files(origin), open_files(str(beside))
-    for file in files.list().files:
-        copy_file(files, file.path, copy, file.path)
+    listed = {file.path: None for file in files.list().files}  # in their order
+    for path in listed:
+        folder, _, name = path.rpartition("/")
+        if folder != SINK_LOG:
+            copy_file(files, path, copy, path)
+        elif not name.startswith("."):  # the checksum would be that of the original
+            entry = with_root(files.read(RelativePath(path)), goal.absolute().as_uri(), listed)
+            copy.write(RelativePath(path), entry)
     beside.rename(goal)
 
 

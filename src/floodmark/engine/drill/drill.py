@@ -274,15 +274,20 @@ class _Drilling:
 
 def _nothing_written(facts: QueryFacts) -> WrongUse:
     late = f", of which {facts.late:,} came after the watermark" if facts.late else ""
+    why = "Without written rows, a crash cannot lose or repeat anything."
+    do = "Give a sample that the code accepts."
+    if facts.is_stateful and facts.output_mode.lower() == "append":
+        why += (
+            "\nIn append mode a window, a session or a joined row comes out when the watermark "
+            "has passed it."
+        )
+        do += " Let its last rows be later than the others by the window and the watermark's delay."
+    if facts.beginning.checkpoint is not None:
+        do += " Or begin without the watermark and state of the pipeline's checkpoint: --fresh"
     return WrongUse(
         f"the query has read {facts.rows:,} rows of the sample{late}, and has written nothing",
-        "Without written rows, a crash cannot lose or repeat anything.",
-        "Give a sample that the code accepts"
-        + (
-            "; or begin without the watermark and the state of the pipeline's checkpoint: --fresh"
-            if facts.beginning.checkpoint is not None
-            else "."
-        ),
+        why,
+        do,
     )
 
 

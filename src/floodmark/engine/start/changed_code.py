@@ -18,7 +18,7 @@ from floodmark.checkpoint.start_note import LastStart, last_start
 from floodmark.engine.code.check import compare
 from floodmark.engine.code.query import source_folders, sql_conf
 from floodmark.engine.start.query_to_start import QueryToStart
-from floodmark.errors import FloodmarkError
+from floodmark.errors import ExtraMissing, FloodmarkError
 from floodmark.rules.finding import Finding, Severity
 from floodmark.rules.registry import find_rule
 from floodmark.rules.restarts.comparison import Comparison
@@ -38,17 +38,19 @@ def judge_code(start: QueryToStart) -> Iterator[Finding]:
     if checkpoint is None or not start.saved.resumes or _is_unchanged(start, checkpoint):
         return
     try:
-        comparison = compare(start.writer, start.files, load(start.files), start.fingerprint)
+        checkpoint = load(start.files)
+        try:
+            comparison = compare(start.writer, start.files, checkpoint, start.fingerprint)
+        except ExtraMissing as error:
+            # Everything but the windows in the state can be compared without these packages.
+            yield _advice(start.location, "the windows in the state were not compared", error)
+            comparison = compare(
+                start.writer, start.files, checkpoint, start.fingerprint, look=False
+            )
         if start.file is not None:
             comparison = replace(comparison, application=_for_commands(start.file))
     except FloodmarkError as error:
-        yield find_rule(_UNNOTED).rule.finding(
-            start.location,
-            f"the code was not compared with the checkpoint: {error.what}",
-            why=error.why,
-            do=error.do,
-            severity=Severity.ADVICE,
-        )
+        yield _advice(start.location, "the code was not compared with the checkpoint", error)
         return
     yield from code_findings(comparison, start.location)
 
@@ -57,6 +59,16 @@ def _for_commands(file: str) -> tuple[str, ...]:
     """Return the application of a printed command; the arguments of a script may be secrets."""
     is_script = len(sys.argv) > 1 and Path(sys.argv[0]).resolve() == Path(file).resolve()
     return (file, "--", "ARGUMENTS") if is_script else (file,)
+
+
+def _advice(location: str, words: str, error: FloodmarkError) -> Finding:
+    return find_rule(_UNNOTED).rule.finding(
+        location,
+        f"{words}: {error.what}",
+        why=error.why,
+        do=error.do,
+        severity=Severity.ADVICE,
+    )
 
 
 def code_findings(comparison: Comparison, location: str) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ from floodmark.changes.planners.kept_operators import Drawn, Kept, kept_operator
 from floodmark.changes.planners.migrate import Migration, pinned, plan_migrate
 from floodmark.changes.planners.state_layout import StateLayout
 from floodmark.changes.state_rewriter import StateRewriter
-from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
+from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS, as_spark_reads
 from floodmark.checkpoint.plan.tree import Expression, PlanTree, hidden_expression
 from floodmark.checkpoint.source_kinds import with_code_kinds
 from floodmark.checkpoint.start_note import LastStart, last_start
@@ -126,7 +126,7 @@ class MigrationPlan:
         bare = old_operators(origin, self.request, None)
         # A schema does not depend on the number of partitions: the rows are spread afterwards.
         layout = {k: v for k, v in asked.layout.conf.items() if k != SHUFFLE_PARTITIONS}
-        conf = {**pinned(origin.checkpoint, bare), **asked.conf, **layout}
+        conf = {**as_spark_reads(pinned(origin.checkpoint, bare)), **asked.conf, **layout}
         noted = last_start(acting_note(origin.files, origin.checkpoint.committed_batch))
         # The redaction is the same each time, and that of the note with which the plan compares.
         redaction = noted.redaction if noted else Redaction.about(f"{origin.location} {self.new}")
@@ -373,7 +373,7 @@ def drawn_beside(
 ) -> tuple[tuple[Kept, ...], Drawn]:
     """Return the old operators and the new ones, for a skeleton."""
     old = old_operators(origin, UpgradeOptions(), None)
-    with drawing(code, {**pinned(origin.checkpoint, old), **conf}) as found:
+    with drawing(code, {**as_spark_reads(pinned(origin.checkpoint, old)), **conf}) as found:
         return old, found.drawn
 
 

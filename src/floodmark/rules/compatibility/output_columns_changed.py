@@ -19,8 +19,8 @@ RULE = Rule(
     "before have the old columns.",
     restart="The query starts. Delta fails in the first batch unless mergeSchema is set; files "
     "of both kinds lie in one folder; Kafka needs a column named value.",
-    instead='Let the sink accept them: .option("mergeSchema", "true") for Delta, a new '
-    "folder for files.",
+    instead='Let the sink accept them: .option("mergeSchema", "true") for Delta. Files need a new '
+    "folder, and with it a checkpoint that `floodmark migrate` or `floodmark upgrade` makes.",
 )
 
 

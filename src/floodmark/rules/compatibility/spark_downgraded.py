@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.checkpoint.conf_keys import MERGE_VERSION, ROW_CHECKSUMS, STATE_ENCODING
+from floodmark.checkpoint.conf_keys import (
+    DEDUP_KEY_ORDER,
+    MERGE_VERSION,
+    NULLABLE_OUTPUT,
+    ROW_CHECKSUMS,
+    STATE_ENCODING,
+)
 from floodmark.checkpoint.layout import OFFSETS
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
@@ -35,8 +41,8 @@ _SETTINGS = {
     ("spark.sql.streaming.join.stateFormatVersion", "3"): (4, 1),
     ("spark.sql.streaming.join.stateFormatVersion", "4"): (4, 3),
     # Without it, dropDuplicates puts more than four columns of a key in another order.
-    ("spark.sql.dropDuplicates.deterministicKeyOrder.enabled", "true"): (4, 3),
-    ("spark.sql.streaming.statefulOperator.alwaysNullableOutput.enabled", "true"): (4, 3),
+    (DEDUP_KEY_ORDER, "true"): (4, 3),
+    (NULLABLE_OUTPUT, "true"): (4, 3),
 }
 
 

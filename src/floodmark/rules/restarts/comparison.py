@@ -221,7 +221,10 @@ class Comparison:
         if found and version_of(before) != version_of(now):
             # Spark versions write some plans in different ways, so the cause is not known.
             feeds = next((one.feeds for one in found if one.feeds is not None), None)
-            what = f"The plans of Spark {before} and {now} differ, and cannot be compared exactly."
+            what = (
+                f"The plans of Spark {before} and {now} differ, and cannot be compared exactly. "
+                "With --old OLD.py, `check` and `migrate` let one Spark draw both."
+            )
             return (
                 PlanDifference(
                     DifferenceKind.ROWS if feeds else DifferenceKind.OUTPUT, what, "the plan", feeds
