@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from floodmark.changes.carry.origin import fresh_identity
 from floodmark.changes.carry.sink_log import trim_sink_log
-from floodmark.changes.sinks import batches_words
 from floodmark.changes.named_places import not_named
 from floodmark.changes.repair.emitted import risk_repeats
 from floodmark.changes.repair.working_copy import WorkingCopy
+from floodmark.changes.sinks import batches_words
 from floodmark.checkpoint.layout import METADATA
 from floodmark.connectors.files.offset import FILE_SINKS
 
