@@ -152,11 +152,12 @@ class Campaign:
     def finish(self, process: subprocess.Popen[bytes]) -> None:
         """Wait until the totals are those of all files."""
         self._feed(3)
-        deadline = time.monotonic() + 900
-        while not self.is_equal():
+
+        def is_done() -> bool:
             assert process.poll() is None, (self.root / "run.log").read_text()[-3000:]
-            assert time.monotonic() < deadline, f"{self.totals()} is not {self.oracle}"
-            time.sleep(0.2)
+            return self.is_equal()
+
+        wait_until(is_done, f"{self.totals()} is not {self.oracle}", 900)
 
     def _feed(self, seconds: float) -> None:
         ends = time.monotonic() + seconds
@@ -173,3 +174,10 @@ class Campaign:
         return found.keys() == self.oracle.keys() and all(
             abs(found[customer] - total) < 0.02 for customer, total in self.oracle.items()
         )
+
+
+def wait_until(reached: Callable[[], bool], what: str, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.2)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.dstream_campaign import Campaign, _until
+from chaos.dstream_campaign import Campaign, wait_until
 from engine.drivers import floodmark as command
 from floodmark.checkpoint.dstreams.batches import newest_state
 
@@ -83,7 +83,7 @@ class Plain(Campaign):
             try:
                 totals = self.root / "totals.json"
                 if number:  # it makes up for what it missed: with more the goal would move
-                    _until(self.is_equal, f"{self.totals()} is not {self.oracle}", 600)
+                    wait_until(self.is_equal, f"{self.totals()} is not {self.oracle}", 600)
                 else:
                     self.until_there(process, totals)
                     if self.chance.random() < 0.75:  # else it may die before its first save
@@ -102,7 +102,7 @@ class Plain(Campaign):
             assert process.poll() is None, (self.root / "run.log").read_text()[-3000:]
             return path.exists()
 
-        _until(is_there, "the script has put nothing out", 600)
+        wait_until(is_there, "the script has put nothing out", 600)
 
     def has_state(self) -> bool:
         if not self.is_founded():
@@ -173,7 +173,7 @@ def _begun_anew(plain: Plain) -> None:
         try:
             plain.until_batches(process, plain.batches() + 1)
             plain.put()
-            _until(plain.is_equal, f"{plain.totals()} is not {plain.oracle}", 600)
+            wait_until(plain.is_equal, f"{plain.totals()} is not {plain.oracle}", 600)
         finally:
             plain.kill(process)
         plain.put()
