@@ -10,6 +10,7 @@ from floodmark.visible import visible
 
 # Nobody reads more, and the text may quote a stranger's file.
 _LONGEST = 20_000
+_OF_STATE = ("pyarrow", "numpy", "lz4", "rocksdict", "xxhash", "google_crc32c")
 
 
 def _cut(text: str) -> str:
@@ -54,6 +55,24 @@ class WrongUse(FloodmarkError):
 
 class ExtraMissing(WrongUse):
     """Packages that the base install leaves out are needed here, and are not installed."""
+
+
+def missing_for_state() -> list[str]:
+    """Return the packages of the `state` extra that are not installed; import none of them."""
+    from importlib.util import find_spec
+
+    return [name for name in _OF_STATE if not find_spec(name)]
+
+
+def require_state_extra() -> None:
+    """Name all missing packages at once, before the first import fails."""
+    missing = missing_for_state()
+    if missing:
+        raise ExtraMissing(
+            f"looking inside the state needs {', '.join(missing)}",
+            "These packages are heavy, so the base install leaves them out.",
+            "Install them with: pip install 'floodmark[state]'",
+        )
 
 
 class NotACheckpoint(FloodmarkError):

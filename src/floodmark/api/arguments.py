@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.conf_keys import MASTER
 from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.errors import ExtraMissing, NotACheckpoint, WrongUse
-from floodmark.statestore.packages import missing_for_state, require_state_extra
+from floodmark.errors import (
+    ExtraMissing,
+    NotACheckpoint,
+    WrongUse,
+    missing_for_state,
+    require_state_extra,
+)
 
 if TYPE_CHECKING:
     from floodmark.changes.apply import Carrying, Change

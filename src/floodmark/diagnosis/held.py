@@ -9,11 +9,10 @@ from floodmark.checkpoint.outline import OperatorOutline
 from floodmark.checkpoint.views.position import refuse_broken_newest
 from floodmark.connectors.files.live import seen_file
 from floodmark.connectors.registry import about
-from floodmark.errors import FloodmarkError
+from floodmark.errors import FloodmarkError, require_state_extra
 from floodmark.rules.restarts.held_checkpoint import HeldCheckpoint
 from floodmark.state.shapes.schema import StateSchema
 from floodmark.statestore.open import open_state, operator_outline, operator_schemas
-from floodmark.statestore.packages import require_state_extra
 from floodmark.statestore.view import StateView
 from floodmark.storage.files import Files, local_path
 from floodmark.storage.last_start import acting_note

@@ -18,6 +18,7 @@ class LineServer:
         self._files = sorted(portions.iterdir())
         self._done = done
         self._sent = 0
+        self._sending = threading.Lock()
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listening.getsockname()[1]
         threading.Thread(target=self._serve, daemon=True).start()
@@ -34,13 +35,19 @@ class LineServer:
     def _send(self, reader: socket.socket) -> None:
         """Send the portions one after another, so that they become several batches."""
         with contextlib.suppress(OSError), reader:  # killed
-            while self._sent < len(self._files):
-                data = self._files[self._sent].read_bytes()
-                reader.sendall(data)
-                self._sent += 1
+            while self._send_next(reader):
                 self._wait(reader)
             self._done.touch()
             reader.recv(1)
+
+    def _send_next(self, reader: socket.socket) -> bool:
+        """Send one portion. The next reader comes while a killed one's thread still counts it."""
+        with self._sending:
+            if self._sent == len(self._files):
+                return False
+            reader.sendall(self._files[self._sent].read_bytes())
+            self._sent += 1
+            return True
 
     def _wait(self, reader: socket.socket) -> None:
         """Wait before the next portion; raise an error if the reader has gone."""
