@@ -114,6 +114,7 @@ def test_the_rules_that_spark_can_show_are_in_the_matrix():
     only_data = {
         "code-changed",
         "last-start-unknown",
+        "memory-sink-resumed",
         "moved-state-schema",
         "refused-in-rehearsal",
         "spark-downgraded",
@@ -122,6 +123,17 @@ def test_the_rules_that_spark_can_show_are_in_the_matrix():
         "async-progress-dropped",
     }
     assert {rule.name for rule in RULES} - shown <= only_data
+
+
+def test_a_memory_sink_goes_on_in_complete_mode_alone():
+    memory = {"sink": "memory", "sink_options": {}}
+    for mode, refused in (("Append", True), ("Update", True), ("Complete", False)):
+        comparison = meeting(old=memory, new={**memory, "output_mode": mode})
+        assert ("memory-sink-resumed" in said(comparison)) is refused
+        # A rehearsal writes to another sink: that it ran shows nothing.
+        tried = replace(comparison, rehearsal=Rehearsal(True, 8, True))
+        assert ("memory-sink-resumed" in said(tried)) is refused
+        assert "memory-sink-resumed" not in said(comparison.without_sink)
 
 
 def test_several_changes_are_judged_together():

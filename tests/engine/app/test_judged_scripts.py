@@ -76,11 +76,11 @@ def _write(path: Path, text: str) -> Path:
     return path
 
 
-def _run(script: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _run(script: Path, place: Path, monkeypatch: pytest.MonkeyPatch, *given: str) -> None:
     """Run a script that nobody watches, as `python script.py` does."""
     _write(place / "in" / "1.json", json.dumps({"k": "a", "v": 1}))
     with monkeypatch.context() as patch:
-        patch.setattr(sys, "argv", [str(script), str(place)])
+        patch.setattr(sys, "argv", [str(script), str(place), *given])
         patch.setattr(sys, "path", [str(script.parent), *sys.path])
         runpy.run_path(str(script), run_name="__main__")
     for name in ("sinks_beside", "repo_steps", "repo_steps.prepare"):
@@ -194,3 +194,51 @@ def test_printed_commands_tell_that_a_script_has_arguments(
     place = str(tmp_path / "one")
     change = floodmark.upgrade(place, f"{place}-2", app=str(script), arguments=[str(tmp_path)])
     assert f"`floodmark check {place}-2 {script} -- ARGUMENTS`" in " ".join(change.plan.notes)
+
+
+IN_MEMORY = """
+import sys
+from pyspark.sql import SparkSession
+PLACE, SINK, MODE = sys.argv[1:]
+spark = SparkSession.builder.getOrCreate()
+rows = spark.readStream.schema("k string, v long").json(f"{PLACE}/in")
+rows = rows.groupBy("k").count() if MODE == "complete" else rows
+query = (rows.writeStream.outputMode(MODE).format(SINK).queryName("seen")
+    .option("checkpointLocation", f"{PLACE}/{SINK}-{MODE}").trigger(availableNow=True).start())
+query.awaitTermination()
+"""
+
+
+@pytest.mark.parametrize("sink", ["memory", "console"])
+@pytest.mark.parametrize("mode", ["append", "update", "complete"])
+def test_a_sink_that_cannot_go_on_is_told_before_spark_refuses_it(
+    spark: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    sink: str,
+    mode: str,
+) -> None:
+    script = _write(tmp_path / "app.py", IN_MEMORY)
+    given = (sink, mode)
+    _run(script, tmp_path, monkeypatch, *given)
+    place, arguments = str(tmp_path / "-".join(given)), [str(tmp_path), *given]
+    found = floodmark.check(place, str(script), old=str(script), arguments=arguments)
+    command = ["run", str(script), "--", *arguments]
+    try:
+        _run(script, tmp_path, monkeypatch, *given)
+    except Exception as error:
+        assert "does not support recovering from checkpoint location" in str(error)
+        assert found.verdict.value == "needs-new-checkpoint"
+        assert [one.rule for one in found.reasons] == ["memory-sink-resumed"]
+        assert cli.run(command) == 4
+        said = capsys.readouterr().err
+        assert f"A memory sink in {mode} mode cannot go on from a checkpoint" in said
+        assert said.count("cannot go on from a checkpoint") == 1
+        new = f"{place}-new"
+        for change in (floodmark.upgrade, floodmark.migrate):
+            with pytest.raises(floodmark.FloodmarkError, match="cannot go on from a checkpoint"):
+                change(place, new, app=str(script), arguments=arguments)
+    else:
+        assert (found.verdict.value, found.reasons) == ("same", ())
+        assert cli.run(command) == 0

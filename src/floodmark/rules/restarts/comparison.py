@@ -49,6 +49,8 @@ DEDUPLICATIONS = names_of(DEDUP, DEDUP_WITHIN)
 JOINS = names_of(JOIN)
 GROUP_STATES = names_of(GROUPS)
 TRANSFORMS = names_of(VARIABLES)
+MEMORY_SINK = "memory"
+_NO_SINK = "noop"
 _UNTOLD = (
     "filters and projections",
     "Python functions",
@@ -96,7 +98,10 @@ class Comparison:
         new, last = self.new, self.last
         if last is not None:
             new = replace(new, sink=last.sink, sink_options=last.sink_options)
-        return replace(self, new=new, sink_batch=None)
+        if new.sink == MEMORY_SINK:  # Spark refuses it for what it would write
+            new = replace(new, sink=_NO_SINK)
+            last = None if last is None else replace(last, sink=_NO_SINK)
+        return replace(self, new=new, last=last, sink_batch=None)
 
     @property
     def new_checkpoint(self) -> str:
