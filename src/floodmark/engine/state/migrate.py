@@ -55,8 +55,8 @@ from floodmark.errors import NoAnswer, NotCarried, WrongUse
 from floodmark.redaction import Redaction
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.not_carried import KEYS, unaccounted
-from floodmark.rules.restarts.verdict import judge_restart, starts_nowhere
 from floodmark.rules.restarts.source_lists import seen_by_place
+from floodmark.rules.restarts.verdict import judge_restart, starts_nowhere
 from floodmark.state.shapes.operators import Reading, Shape
 from floodmark.statestore.open import open_state
 from floodmark.statestore.rewrite.target import Part, StateTarget
