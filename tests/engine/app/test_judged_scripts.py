@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import py_compile
 import runpy
 import subprocess
 import sys
@@ -176,6 +177,24 @@ def test_old_code_of_a_revision_has_the_modules_of_that_revision(
     _git(root, "commit", "-q", "-m", "without")
     with pytest.raises(floodmark.FloodmarkError, match=r"imports repo_steps\S* from the working"):
         floodmark.check(place, str(script), old_ref="HEAD", arguments=given)
+
+
+def test_a_module_that_was_edited_within_one_second_is_not_judged_by_its_old_bytecode(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = (_write(tmp_path / one / "jobs" / "app.py", OF_A_REPOSITORY) for one in "ab")
+    filtered = "def prepared(rows):\n    return rows.where('v > 1')\n"
+    for script in (old, new):
+        _write(script.parent / "repo_steps" / "prepare.py", filtered)
+    _run(old, tmp_path, monkeypatch)
+    module = new.parent / "repo_steps" / "prepare.py"
+    py_compile.compile(str(module), doraise=True)
+    at = module.stat().st_mtime
+    module.write_text(filtered.replace("1", "2"))
+    os.utime(module, (at, int(at) + 0.999))
+    place, arguments = str(tmp_path / "one"), [str(tmp_path)]
+    found = floodmark.check(place, str(new), old=str(old), arguments=arguments)
+    assert [one.rule for one in found.reasons] == ["filter-changed"]
 
 
 def test_printed_commands_tell_that_a_script_has_arguments(
