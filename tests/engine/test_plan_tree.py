@@ -86,11 +86,17 @@ def _sums(order: list[int]) -> Query:
 
 
 def _joined(
-    s: Streams, kind: str = "inner", hours: int = 1, key: str = "k", payload: str = "w"
+    s: Streams,
+    kind: str = "inner",
+    hours: int = 1,
+    key: str = "k",
+    payload: str = "w",
+    times: str = "",
 ) -> Any:
     left = s.late("l").selectExpr(f"{key} AS a", f"{payload} AS p", "at AS there")
     right = s.late("r").selectExpr(f"{key} AS b", "v AS q", "at AS then")
-    condition = f"a = b AND then BETWEEN there AND there + interval {hours} hours"
+    times = times or f"then BETWEEN there AND there + interval {hours} hours"
+    condition = f"a = b AND {times}"
     return left.join(right, f.expr(condition), kind).select("a", "p", "q")
 
 
@@ -533,6 +539,10 @@ SAME: dict[str, tuple[Query, Query]] = {
     "BETWEEN": (
         lambda s: s().where("v BETWEEN 1 AND 2").groupBy("k").count(),
         lambda s: s().where(f.col("v") >= 1).where("v <= 2").groupBy("k").count(),
+    ),
+    "BETWEEN in a join": (
+        lambda s: _joined(s),
+        lambda s: _joined(s, times="there <= then AND then <= there + interval 1 hours"),
     ),
     "capitals of a field": (
         lambda s: s(schema="r STRUCT<a: LONG>").groupBy("r.a").count(),

@@ -136,6 +136,17 @@ def test_a_memory_sink_goes_on_in_complete_mode_alone():
         assert "memory-sink-resumed" not in said(comparison.without_sink)
 
 
+def test_columns_of_a_join_made_another_way_are_told_beside_other_nulls():
+    """That a column may be null now says nothing of how it is made."""
+    before, after = (of_step("Join", left_columns=(one,)) for one in ("qty", "add(qty, 1)"))
+    comparison = meeting(
+        held=(join(value="user string, qty long!"),),
+        old={"tree": before},
+        new={"tree": after, "operators": (join(),)},
+    )
+    assert {"join-columns-changed", "rows-made-another-way"} <= said(comparison)
+
+
 def test_several_changes_are_judged_together():
     comparison = meeting(
         new={

@@ -68,7 +68,7 @@ class ExpressionReader:
                 at, left = at + 1, left + 1
             else:
                 one, at = self._parsed(flat, at, environment)
-                found.append(one)
+                found.extend(parts_of(one, "And"))  # BETWEEN is read as two comparisons
                 left -= 1
         return found
 
