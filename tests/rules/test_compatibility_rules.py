@@ -136,6 +136,26 @@ def test_a_memory_sink_goes_on_in_complete_mode_alone():
         assert "memory-sink-resumed" not in said(comparison.without_sink)
 
 
+@pytest.mark.parametrize("added", [True, False])
+def test_a_ttl_that_comes_or_goes_is_told_as_such(added):
+    """Spark keeps a value with a TTL in another form, beside the time at which it expires."""
+    variable = {"stateName": "n", "stateVariableType": "ValueState"}
+    plain, with_ttl = (
+        operator(
+            "transformWithStateInPandasExec",
+            families={"n": ("user string", value)},
+            properties={"stateVariables": [variable]},
+        )
+        for value in ("n long", "value struct, ttlExpirationMs long")
+    )
+    held, new = (plain, with_ttl) if added else (with_ttl, plain)
+    judgement = judged(meeting(held=(held,), new={"operators": (new,)}))
+    words = "has a TTL now, and had none" if added else "has no TTL now, and had one"
+    assert [one.what for one in judgement.reasons] == [f"The variable n {words}."]
+    # `migrate` refuses it: no command is printed that cannot work.
+    assert (judgement.verdict, judgement.command) == (Verdict.NEEDS_MIGRATION, None)
+
+
 def test_columns_of_a_join_made_another_way_are_told_beside_other_nulls():
     """That a column may be null now says nothing of how it is made."""
     before, after = (of_step("Join", left_columns=(one,)) for one in ("qty", "add(qty, 1)"))
