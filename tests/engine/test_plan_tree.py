@@ -86,11 +86,17 @@ def _sums(order: list[int]) -> Query:
 
 
 def _joined(
-    s: Streams, kind: str = "inner", hours: int = 1, key: str = "k", payload: str = "w"
+    s: Streams,
+    kind: str = "inner",
+    hours: int = 1,
+    key: str = "k",
+    payload: str = "w",
+    times: str = "",
 ) -> Any:
     left = s.late("l").selectExpr(f"{key} AS a", f"{payload} AS p", "at AS there")
     right = s.late("r").selectExpr(f"{key} AS b", "v AS q", "at AS then")
-    condition = f"a = b AND then BETWEEN there AND there + interval {hours} hours"
+    times = times or f"then BETWEEN there AND there + interval {hours} hours"
+    condition = f"a = b AND {times}"
     return left.join(right, f.expr(condition), kind).select("a", "p", "q")
 
 
@@ -534,6 +540,10 @@ SAME: dict[str, tuple[Query, Query]] = {
         lambda s: s().where("v BETWEEN 1 AND 2").groupBy("k").count(),
         lambda s: s().where(f.col("v") >= 1).where("v <= 2").groupBy("k").count(),
     ),
+    "BETWEEN in a join": (
+        lambda s: _joined(s),
+        lambda s: _joined(s, times="there <= then AND then <= there + interval 1 hours"),
+    ),
     "capitals of a field": (
         lambda s: s(schema="r STRUCT<a: LONG>").groupBy("r.a").count(),
         lambda s: s(schema="r STRUCT<a: LONG>").groupBy("R.A").count(),
@@ -618,6 +628,33 @@ def test_texts_of_the_code_are_not_kept(streams: Streams) -> None:
     frame = frame.groupBy(f.expr(f"concat(r.d, '{secret}')").alias("key")).count()
     kept = json.dumps(packed_tree(tree(frame).hidden("salt")))
     assert secret not in kept
+
+
+def test_a_changed_variable_of_sql_is_named_with_its_values(streams: Streams) -> None:
+    def declared(value: object, name: str = "lowest", before: int = 0) -> PlanTree:
+        session = streams.spark
+        session.sql(f"DECLARE OR REPLACE VARIABLE {name} = {before}")
+        session.sql(f"SET VAR {name} = {value}")
+        return tree(streams.sql(f"SELECT k, count(*) FROM s WHERE v > {name} GROUP BY k"))
+
+    found = differences(declared(3).hidden("salt"), declared(5))
+    assert "lowest := 5" in found[0].what
+    assert "lowest := 3" in found[0].what
+    # Neither its name nor its default is in a row.
+    assert differences(declared(3), declared(3, "least", before=1)) == ()
+
+
+def test_the_text_of_a_variable_of_sql_is_not_kept(streams: Streams) -> None:
+    secret = "kJ8-aes-key-0123"
+    trees = []
+    for text in (secret, "another"):
+        streams.spark.sql(f"DECLARE OR REPLACE VARIABLE word = '{text}'")
+        trees.append(tree(streams.sql("SELECT k, count(*) FROM s WHERE k = word GROUP BY k")))
+    kept = trees[0].hidden("salt")
+    assert secret not in json.dumps(packed_tree(kept))
+    (found,) = differences(kept, trees[1])
+    assert "word := " in found.what
+    assert secret not in found.what
 
 
 _PLAIN = "def size(n, low=3):\n    if n is None:\n        return 'none'\n    return n + low\n"

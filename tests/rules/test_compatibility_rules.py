@@ -114,6 +114,7 @@ def test_the_rules_that_spark_can_show_are_in_the_matrix():
     only_data = {
         "code-changed",
         "last-start-unknown",
+        "memory-sink-resumed",
         "moved-state-schema",
         "refused-in-rehearsal",
         "spark-downgraded",
@@ -122,6 +123,48 @@ def test_the_rules_that_spark_can_show_are_in_the_matrix():
         "async-progress-dropped",
     }
     assert {rule.name for rule in RULES} - shown <= only_data
+
+
+def test_a_memory_sink_goes_on_in_complete_mode_alone():
+    memory = {"sink": "memory", "sink_options": {}}
+    for mode, refused in (("Append", True), ("Update", True), ("Complete", False)):
+        comparison = meeting(old=memory, new={**memory, "output_mode": mode})
+        assert ("memory-sink-resumed" in said(comparison)) is refused
+        # A rehearsal writes to another sink: that it ran shows nothing.
+        tried = replace(comparison, rehearsal=Rehearsal(True, 8, True))
+        assert ("memory-sink-resumed" in said(tried)) is refused
+        assert "memory-sink-resumed" not in said(comparison.without_sink)
+
+
+@pytest.mark.parametrize("added", [True, False])
+def test_a_ttl_that_comes_or_goes_is_told_as_such(added):
+    """Spark keeps a value with a TTL in another form, beside the time at which it expires."""
+    variable = {"stateName": "n", "stateVariableType": "ValueState"}
+    plain, with_ttl = (
+        operator(
+            "transformWithStateInPandasExec",
+            families={"n": ("user string", value)},
+            properties={"stateVariables": [variable]},
+        )
+        for value in ("n long", "value struct, ttlExpirationMs long")
+    )
+    held, new = (plain, with_ttl) if added else (with_ttl, plain)
+    judgement = judged(meeting(held=(held,), new={"operators": (new,)}))
+    words = "has a TTL now, and had none" if added else "has no TTL now, and had one"
+    assert [one.what for one in judgement.reasons] == [f"The variable n {words}."]
+    # `migrate` refuses it: no command is printed that cannot work.
+    assert (judgement.verdict, judgement.command) == (Verdict.NEEDS_MIGRATION, None)
+
+
+def test_columns_of_a_join_made_another_way_are_told_beside_other_nulls():
+    """That a column may be null now says nothing of how it is made."""
+    before, after = (of_step("Join", left_columns=(one,)) for one in ("qty", "add(qty, 1)"))
+    comparison = meeting(
+        held=(join(value="user string, qty long!"),),
+        old={"tree": before},
+        new={"tree": after, "operators": (join(),)},
+    )
+    assert {"join-columns-changed", "rows-made-another-way"} <= said(comparison)
 
 
 def test_several_changes_are_judged_together():

@@ -49,6 +49,7 @@ def test_every_example_belongs_to_a_rule() -> None:
 @pytest.mark.parametrize(
     ("name", "changed"),
     [
+        ("memory-sink-resumed", situation(sink="memory", output_mode="Append")),
         ("misspelt-checkpoint-option", situation(sink_options={"checkpoint": "/elsewhere"})),
         ("checkpoint-on-local-disk", situation(master="yarn")),
         ("checkpoint-on-local-disk", situation(master="spark://host:7077")),

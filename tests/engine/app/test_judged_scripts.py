@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import py_compile
 import runpy
 import subprocess
 import sys
@@ -76,11 +77,11 @@ def _write(path: Path, text: str) -> Path:
     return path
 
 
-def _run(script: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _run(script: Path, place: Path, monkeypatch: pytest.MonkeyPatch, *given: str) -> None:
     """Run a script that nobody watches, as `python script.py` does."""
     _write(place / "in" / "1.json", json.dumps({"k": "a", "v": 1}))
     with monkeypatch.context() as patch:
-        patch.setattr(sys, "argv", [str(script), str(place)])
+        patch.setattr(sys, "argv", [str(script), str(place), *given])
         patch.setattr(sys, "path", [str(script.parent), *sys.path])
         runpy.run_path(str(script), run_name="__main__")
     for name in ("sinks_beside", "repo_steps", "repo_steps.prepare"):
@@ -178,6 +179,24 @@ def test_old_code_of_a_revision_has_the_modules_of_that_revision(
         floodmark.check(place, str(script), old_ref="HEAD", arguments=given)
 
 
+def test_a_module_that_was_edited_within_one_second_is_not_judged_by_its_old_bytecode(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = (_write(tmp_path / one / "jobs" / "app.py", OF_A_REPOSITORY) for one in "ab")
+    filtered = "def prepared(rows):\n    return rows.where('v > 1')\n"
+    for script in (old, new):
+        _write(script.parent / "repo_steps" / "prepare.py", filtered)
+    _run(old, tmp_path, monkeypatch)
+    module = new.parent / "repo_steps" / "prepare.py"
+    py_compile.compile(str(module), doraise=True)
+    at = module.stat().st_mtime
+    module.write_text(filtered.replace("1", "2"))
+    os.utime(module, (at, int(at) + 0.999))
+    place, arguments = str(tmp_path / "one"), [str(tmp_path)]
+    found = floodmark.check(place, str(new), old=str(old), arguments=arguments)
+    assert [one.rule for one in found.reasons] == ["filter-changed"]
+
+
 def test_printed_commands_tell_that_a_script_has_arguments(
     spark: Any,
     tmp_path: Path,
@@ -194,3 +213,53 @@ def test_printed_commands_tell_that_a_script_has_arguments(
     place = str(tmp_path / "one")
     change = floodmark.upgrade(place, f"{place}-2", app=str(script), arguments=[str(tmp_path)])
     assert f"`floodmark check {place}-2 {script} -- ARGUMENTS`" in " ".join(change.plan.notes)
+
+
+IN_MEMORY = """
+import sys
+from pyspark.sql import SparkSession
+PLACE, SINK, MODE = sys.argv[1:]
+spark = SparkSession.builder.getOrCreate()
+rows = spark.readStream.schema("k string, v long").json(f"{PLACE}/in")
+rows = rows.groupBy("k").count() if MODE == "complete" else rows
+query = (rows.writeStream.outputMode(MODE).format(SINK).queryName("seen")
+    .option("checkpointLocation", f"{PLACE}/{SINK}-{MODE}").trigger(availableNow=True).start())
+query.awaitTermination()
+"""
+
+
+@pytest.mark.parametrize("sink", ["memory", "console"])
+@pytest.mark.parametrize("mode", ["append", "update", "complete"])
+def test_a_sink_that_cannot_go_on_is_told_before_spark_refuses_it(
+    spark: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    sink: str,
+    mode: str,
+) -> None:
+    script = _write(tmp_path / "app.py", IN_MEMORY)
+    given = (sink, mode)
+    _run(script, tmp_path, monkeypatch, *given)
+    place, arguments = str(tmp_path / "-".join(given)), [str(tmp_path), *given]
+    found = floodmark.check(place, str(script), old=str(script), arguments=arguments)
+    command = ["run", str(script), "--", *arguments]
+    refused = ""
+    try:
+        _run(script, tmp_path, monkeypatch, *given)
+    except Exception as error:
+        refused = str(error)
+    assert bool(refused) is (sink == "memory" and mode != "complete")
+    if not refused:
+        assert (found.verdict.value, found.reasons) == ("same", ())
+        assert cli.run(command) == 0
+        return
+    assert "does not support recovering from checkpoint location" in refused
+    assert found.verdict.value == "needs-new-checkpoint"
+    assert [one.rule for one in found.reasons] == ["memory-sink-resumed"]
+    assert cli.run(command) == 4
+    said = f"A memory sink in {mode} mode cannot go on from a checkpoint"
+    assert capsys.readouterr().err.count(said) == 1
+    for change in (floodmark.upgrade, floodmark.migrate):
+        with pytest.raises(floodmark.FloodmarkError, match=said):
+            change(place, f"{place}-new", app=str(script), arguments=arguments)

@@ -16,7 +16,7 @@ from floodmark.checkpoint.plan.spark_json import (
     result_id,
     simple_name,
 )
-from floodmark.checkpoint.plan.tree import LITERAL, OUTPUT, Expression, Fields
+from floodmark.checkpoint.plan.tree import LITERAL, OUTPUT, SQL_VARIABLE, Expression, Fields
 
 COMMUTATIVE = frozenset(
     [
@@ -68,7 +68,7 @@ class ExpressionReader:
                 at, left = at + 1, left + 1
             else:
                 one, at = self._parsed(flat, at, environment)
-                found.append(one)
+                found.extend(parts_of(one, "And"))  # BETWEEN is read as two comparisons
                 left -= 1
         return found
 
@@ -106,6 +106,9 @@ class ExpressionReader:
     ) -> Expression:
         fields = []
         label = ""
+        if kind == SQL_VARIABLE and (value := _current_value(raw)) is not None:
+            # Its default and its name are not read: the query has the value of its analysis.
+            return Expression(kind, (), (self.read(value, environment),), _variable_name(raw))
         for name, value in raw.items():
             if name in VOLATILE:
                 continue
@@ -209,6 +212,18 @@ def _written_out(one: Expression) -> Expression:
     return one.children[0].mapped(
         lambda found: meant if found.name == "CommonExpressionRef" else _resorted(found)
     )
+
+
+def _current_value(raw: Mapping[str, Any]) -> Any:
+    """Return the value that a variable of DECLARE VARIABLE had when the query was analysed."""
+    declared = raw.get("varDef")
+    value = declared.get("currentValue") if isinstance(declared, Mapping) else None
+    return value if is_expressions(value) else None
+
+
+def _variable_name(raw: Mapping[str, Any]) -> str:
+    """Return `a.b` for the parts that Spark writes as `[a, b]`."""
+    return str(raw.get("originalNameParts")).strip("[]").replace(", ", ".")
 
 
 def parts_of(one: Expression, kind: str) -> tuple[Expression, ...]:

@@ -27,6 +27,8 @@ SOURCE_CODE = "code"
 UNMARKED = "unmarked"
 """A field of a step whose columns of event time are copies without the watermark."""
 TEXTS = ('"string"', '"binary"')
+SQL_VARIABLE = "VariableReference"
+"""A variable of DECLARE VARIABLE; its one child is its value."""
 HIDDEN = "text:"
 
 

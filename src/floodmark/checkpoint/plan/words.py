@@ -11,6 +11,7 @@ from floodmark.checkpoint.plan.tree import (
     LITERAL,
     NAMED,
     OUTPUT,
+    SQL_VARIABLE,
     TEXTS,
     Expression,
 )
@@ -68,6 +69,8 @@ def _words(one: Expression, budget: list[int], texts: bool) -> str:
         return _words(one.children[0], budget, texts)
     if one.name == ABOVE:
         return f"{_words(one.children[0], budget, texts)} above the watermark"
+    if one.name == SQL_VARIABLE and one.children:
+        return f"{one.label} := {_words(one.children[0], budget, texts)}"
     inner = [_words(child, budget, texts) for child in one.children]
     if one.name in _SIGNS and len(inner) >= 2:
         return "(" + f" {_SIGNS[one.name]} ".join(inner) + ")"

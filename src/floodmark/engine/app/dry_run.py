@@ -17,8 +17,10 @@ from typing import Any
 
 from floodmark.engine.app.caught_query import Caught
 from floodmark.engine.app.caught_starts import Starts, catch_starts
+from floodmark.engine.app.effects.bytecode import leave_out_bytecode
 from floodmark.engine.app.effects.file_writes import leave_out_files, leave_out_log_handlers
 from floodmark.engine.app.effects.spark_writes import leave_out_effects
+from floodmark.engine.app.home import is_users_file
 from floodmark.engine.app.notebook_names import notebook_names, offer_dbutils
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.app.patching import Patches
@@ -113,6 +115,7 @@ def watching(
     catch_starts(patches, watch, seen.starts)
     leave_out_effects(patches, watch)
     leave_out_files(patches, watch)
+    leave_out_bytecode(patches, is_users_file)
     leave_out_log_handlers(patches)
     patches.wrap(threading.Thread, "start", _adopting(watch))
     patches.set(threading, "excepthook", _keeping(seen, threading.excepthook))

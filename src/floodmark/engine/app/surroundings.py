@@ -48,7 +48,7 @@ class _Home:
             for name, module in list(sys.modules.items())
             if name.partition(".")[0] not in _NOT_A_SCRIPTS
             and any(
-                _is_inside(place, self.folders) or (name not in self.known and _is_users(place))
+                _is_inside(place, self.folders) or (name not in self.known and is_users_file(place))
                 for place in _places(module)
             )
         }
@@ -74,7 +74,7 @@ def require_revision() -> None:
     for tree, _ in _revisions:
         for name, module in _homes[-1].modules().items() if _homes else ():
             for place in _places(module):
-                if Path(place).resolve().is_relative_to(tree) and _is_users(place):
+                if Path(place).resolve().is_relative_to(tree) and is_users_file(place):
                     raise WrongUse(
                         f"the old code imports {name} from the working tree: {place}",
                         "That is the module of today: what it did in the revision would not be "
@@ -224,7 +224,7 @@ def _is_inside(place: str, folders: tuple[str, ...]) -> bool:
     return any(inside) and not _is_installed(place)
 
 
-def _is_users(place: str) -> bool:
+def is_users_file(place: str) -> bool:
     """Whether a module's place is neither Python's own nor an installed package's."""
     own = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
     return not _is_installed(place) and not any(place.startswith(f"{one}{os.sep}") for one in own)

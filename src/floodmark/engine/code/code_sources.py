@@ -26,7 +26,7 @@ from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Judgement
 from floodmark.rules.restarts.source_lists import seen_by_place
 from floodmark.rules.restarts.source_matching import source_words
-from floodmark.rules.restarts.verdict import is_of_sources, judge_sources
+from floodmark.rules.restarts.verdict import is_of_sources, judge_sources, starts_nowhere
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,11 @@ def _renamed(checkpoint: Checkpoint, topics: Mapping[str, str]) -> Checkpoint:
 
 
 def _refuse(judged: Judgement, app: str) -> None:
-    found = [one for one in judged.reasons if is_of_sources(one) and not one.verdict.is_yes]
+    found = [
+        one
+        for one in judged.reasons
+        if not one.verdict.is_yes and (is_of_sources(one) or starts_nowhere(one))
+    ]
     if not found:
         return
     first, *more = found

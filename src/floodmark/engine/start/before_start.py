@@ -52,7 +52,9 @@ def judge_start(start: QueryToStart, allowed: frozenset[str]) -> tuple[str, ...]
     warnings: list[str] = []
     situation = _situation(start, allowed, warnings)
     findings = [found for check in start_checks() for found in check(situation)]
-    findings += _gathered(lambda: list(judge_code(start)), [], "changed code", warnings)
+    said = {one.rule for one in findings}
+    judged: list[Finding] = _gathered(lambda: list(judge_code(start)), [], "changed code", warnings)
+    findings += [one for one in judged if one.rule not in said]
     for finding in findings:
         if finding.rule in allowed:
             warnings.append(f"allowed: {finding.what}")
@@ -96,6 +98,8 @@ def _situation(start: QueryToStart, allowed: frozenset[str], warnings: list[str]
         None if IN_USE in allowed else _gathered(lambda: _holder(start), None, IN_USE, warnings),
         _gathered(lambda: _handed_over(start), (), START_FILE, warnings),
         file_manager=spark.conf.get(FILE_MANAGER_CLASS, None),
+        sink=query.sink,
+        output_mode=query.output_mode,
     )
 
 

@@ -117,6 +117,8 @@ def _situation(
         {key: chosen[key] for key in pinned if key in chosen},
         holder=LeaseHolder(told.what, told.why, told.do) if told is not None else None,
         file_manager=_setting(spark, FILE_MANAGER_CLASS),
+        sink=query.sink,
+        output_mode=query.output_mode,
         remote_changes=_changes(files, saved, query),
     )
 

@@ -47,6 +47,7 @@ from floodmark.redaction import Redaction
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.not_carried import KEYS, unaccounted
 from floodmark.rules.restarts.source_lists import seen_by_place
+from floodmark.rules.restarts.verdict import judge_restart, starts_nowhere
 from floodmark.state.shapes.operators import Reading, Shape
 from floodmark.statestore.open import open_state
 from floodmark.statestore.rewrite.target import Part, StateTarget
@@ -233,6 +234,9 @@ def _refuse_unaccounted(
     comparison: Comparison, asked: MigrateOptions, request: MatchOptions
 ) -> None:
     """Refuse changes that `check` does not allow, and that no matching of columns resolves."""
+    for reason in judge_restart(comparison).reasons:
+        if starts_nowhere(reason):
+            raise NotCarried(f"{asked.app}: {reason.what}", reason.why, reason.do)
     for one in unaccounted(comparison, asked.told.renames, bool(request.given)):
         if one.rule not in asked.accept:
             raise NotCarried(

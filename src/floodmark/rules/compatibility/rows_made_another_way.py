@@ -10,7 +10,7 @@ from floodmark.rules.restarts.comparison import JOINS, Comparison, families
 from floodmark.rules.restarts.difference_words import state_words
 from floodmark.rules.restarts.differences import DifferenceKind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schema import renamed, spark_accepts
+from floodmark.rules.restarts.schema import renamed, types_differ
 
 RULE = Rule(
     "FM353",
@@ -46,7 +46,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
 def _is_said(comparison: Comparison) -> bool:
     """Whether the state shows other column types or names; another rule reports those."""
     return any(
-        not spark_accepts(before.value_json, after.value_json)
+        types_differ(before.value_json, after.value_json)
         or renamed(before.value_json, after.value_json)
         for held, new in comparison.pairs_of(JOINS)
         for store, before, after in families(held, new)

@@ -11,7 +11,7 @@ from floodmark.checkpoint.outline import OperatorOutline
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import TRANSFORMS, Comparison, families
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schema import difference, is_same, spark_accepts
+from floodmark.rules.restarts.schema import difference, is_same, names, spark_accepts
 
 RULE = Rule(
     "FM335",
@@ -28,6 +28,10 @@ RULE = Rule(
     instead="`floodmark migrate` carries the variables over, with --with where their schema "
     "needs a function.",
 )
+
+
+_EXPIRY = "ttlExpirationMs"
+"""The column that Spark puts beside a value with a TTL."""
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
@@ -74,6 +78,19 @@ def _schemas(
         if name not in kinds or kinds[name] != new_kinds.get(name):
             continue
         if is_same(before.value_json, after.value_json):
+            continue
+        has, had = (_EXPIRY in names(one.value_json) for one in (after, before))
+        if has is not had:
+            yield reason(
+                RULE,
+                Verdict.NEEDS_MIGRATION,
+                f"The variable {name} {'has a' if has else 'has no'} TTL now, and had "
+                f"{'one' if had else 'none'}.",
+                f"{STATE}/{held.operator}",
+                do="Keep the TTL as it was: `floodmark migrate` cannot carry the values. Or give "
+                "the variable another name, under which it begins without a value.",
+                migrate=None,
+            )
             continue
         yield reason(
             RULE,

@@ -33,6 +33,8 @@ DEDUPLICATIONS = names_of(kinds.DEDUP, kinds.DEDUP_WITHIN)
 JOINS = names_of(kinds.JOIN)
 GROUP_STATES = names_of(kinds.GROUPS)
 TRANSFORMS = names_of(kinds.VARIABLES)
+MEMORY_SINK = "memory"
+_NO_SINK = "noop"
 _UNTOLD = (
     "filters and projections",
     "Python functions",
@@ -80,7 +82,10 @@ class Comparison:
         new, last = self.new, self.last
         if last is not None:
             new = replace(new, sink=last.sink, sink_options=last.sink_options)
-        return replace(self, new=new, sink_batch=None)
+        if new.sink == MEMORY_SINK:  # Spark refuses it for what it would write
+            new = replace(new, sink=_NO_SINK)
+            last = None if last is None else replace(last, sink=_NO_SINK)
+        return replace(self, new=new, last=last, sink_batch=None)
 
     @property
     def new_checkpoint(self) -> str:

@@ -27,6 +27,11 @@ def spark_accepts(held_json: str, new_json: str) -> bool:
     return _accepts(_struct(held_json), _struct(new_json))
 
 
+def types_differ(held_json: str, new_json: str) -> bool:
+    """Whether they differ in more than whether values may be null."""
+    return not _accepts(_all_nullable(_struct(held_json)), _struct(new_json))
+
+
 def _struct(schema_json: str) -> dict[str, Any]:
     return {"type": "struct", "fields": fields(schema_json)}
 

@@ -28,12 +28,20 @@ _OF_SOURCES = (
     "sources-reordered",
 )
 
+# A rehearsal writes to a sink of its own, and says nothing of the code's sink.
+_OF_THE_SINK = "memory-sink-resumed"
+
 # Rules about added and removed sources: the others compare only the kept sources.
 _OF_ALL_SOURCES = (*_OF_SOURCES, "source-count-changed")
 
 
 # Rules that need neither the state nor the meaning of the new code.
-_BEFORE_STATE = (*_OF_ALL_SOURCES, "evaluation-settings-changed", "spark-upgraded")
+_BEFORE_STATE = (
+    *_OF_ALL_SOURCES,
+    _OF_THE_SINK,
+    "evaluation-settings-changed",
+    "spark-upgraded",
+)
 
 
 def judge_restart(comparison: Comparison, accept: frozenset[str] = frozenset()) -> Judgement:
@@ -52,6 +60,11 @@ def is_of_sources(found: Reason) -> bool:
     return found.rule in _OF_ALL_SOURCES
 
 
+def starts_nowhere(found: Reason) -> bool:
+    """Whether Spark refuses the code on every checkpoint that has begun, also on a new one."""
+    return found.rule == _OF_THE_SINK
+
+
 def _judged(comparison: Comparison, rules: Iterable[Known], accept: frozenset[str]) -> Judgement:
     found: list[Reason] = []
     if comparison.checkpoint.latest_batch is not None:  # without a batch, any code may use it
@@ -66,7 +79,9 @@ def _judged(comparison: Comparison, rules: Iterable[Known], accept: frozenset[st
         found = [
             one
             for one in found
-            if not one.is_refused or (one.rule in _OF_SOURCES and not rehearsal.real_sources)
+            if not one.is_refused
+            or one.rule == _OF_THE_SINK
+            or (one.rule in _OF_SOURCES and not rehearsal.real_sources)
         ]
     decided_by = "rules" if rehearsal is None else "rehearsal"
     verdict, command = worst(found), None

@@ -65,6 +65,11 @@ class Situation:
     class.
     """
 
+    sink: str = ""
+    """Its name in format()."""
+
+    output_mode: str = ""
+
     remote_changes: tuple[str, ...] = ()
     """The differences from the last start, for a query whose plan Spark Connect does not show."""
 

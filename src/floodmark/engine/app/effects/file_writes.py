@@ -137,7 +137,6 @@ def leave_out_files(patches: Patches, watch: Watch) -> None:
     patches.set(io, "open", opening)
     patches.wrap(os, "open", _opening_descriptor(files))
     patches.wrap(tempfile, "mkdtemp", _remembering(files))
-    patches.set(sys, "dont_write_bytecode", True)
     _hook()
     _auditing.append(files)
     patches.callback(_auditing.remove, files)
