@@ -292,6 +292,26 @@ def test_the_doctor_tells_what_makes_every_change_refuse(tmp_path: Path, capsys:
     assert "_floodmark was not examined" in told
 
 
+@pytest.mark.parametrize("path", ["journal/1.json", "lease.json", "epochs/3.json"])
+def test_the_doctor_tells_of_an_unreadable_file_of_floodmarks_own(
+    path: str, tmp_path: Path, capsys: Capture
+) -> None:
+    folder = _golden(tmp_path, "4.2/dedup")
+    own = folder / "_floodmark" / path
+    own.parent.mkdir(parents=True)
+    own.write_text("{}")
+    if "journal" not in path:
+        os.truncate(own, 2 << 20)  # one that is no lease holds nothing, and is no fault
+    _rest(folder)
+    assert _ends(capsys, "upgrade", folder, tmp_path / "new", "--execute")[0] == 3
+    status, told = _ends(capsys, "doctor", folder)
+    assert status == 1
+    assert f"_floodmark/{path} cannot be read" in " ".join(told.split())
+    own.write_text("{}")
+    if "journal" not in path:
+        assert _ends(capsys, "doctor", folder)[0] == 0
+
+
 _DEEP = "[" * 5_000
 
 

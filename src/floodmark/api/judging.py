@@ -99,12 +99,14 @@ def _evidence(
     places: SourcePlaces,
     source_kinds: Mapping[str, str] | None = None,
 ) -> Evidence:
+    from floodmark.changes.own_files import unreadable
     from floodmark.diagnosis.gather import gather
 
     if read_data is not None:
         require_state_extra()
     files = open_files(str(path), storage)
     found = gather(files, read_data, source_kinds)
+    found = replace(found, own_unreadable=unreadable(files, found.checkpoint.files))
     if places.asks:
         from floodmark.changes.sources.asking import ask
         from floodmark.storage.last_start import latest_note
