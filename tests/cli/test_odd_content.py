@@ -312,6 +312,39 @@ def test_the_doctor_tells_of_an_unreadable_file_of_floodmarks_own(
         assert _ends(capsys, "doctor", folder)[0] == 0
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["lint", "{code}"],
+        ["check", "{cp}", "{code}"],
+        ["upgrade", "{cp}", "{new}", "--app", "{code}"],
+        ["migrate", "{cp}", "{new}", "--app", "{good}", "--with", "{code}"],
+        ["run", "{good}", "--start", "{code}"],
+    ],
+    ids=lambda command: command[0],
+)
+@pytest.mark.parametrize("kind", ["device", "pipe", "sparse"])
+def test_code_without_an_end(
+    kind: str, command: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    pytest.importorskip("pyspark")
+    code, good = tmp_path / "code.py", tmp_path / "good.py"
+    good.write_text("")
+    if kind == "device":
+        code.symlink_to("/dev/zero")
+    elif kind == "pipe":
+        os.mkfifo(code)
+    else:
+        code.touch()
+        os.truncate(code, 1 << 40)
+    names = {"cp": str(_golden(tmp_path, "4.2/dedup")), "new": str(tmp_path / "new")}
+    names |= {"code": str(code), "good": str(good)}
+    status, told = _ends(capsys, *(part.format(**names) for part in command))
+    assert status == (3 if kind == "sparse" else 2), told
+    assert ("more than is read" if kind == "sparse" else "device or a pipe") in told
+
+
 _DEEP = "[" * 5_000
 
 

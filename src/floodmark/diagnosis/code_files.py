@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from floodmark.errors import CannotRead, MalformedFile
+from floodmark.storage.code_file import code_bytes
 from floodmark.storage.files import unreadable
 from floodmark.storage.pipeline_spec import (
     definition_files,
@@ -61,7 +62,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 def _text(path: Path) -> str | MalformedFile:
     try:
-        data = path.read_bytes()
+        data = code_bytes(path)
     except OSError as error:
         raise unreadable(str(path), error) from None
     try:
