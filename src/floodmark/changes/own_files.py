@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from floodmark.changes import journal
@@ -22,8 +22,11 @@ from floodmark.storage.lease_files import (
 def unreadable(files: Files, listed: Iterable[FileInfo]) -> dict[str, str]:
     """Return path → reason, of the listed journals, the lease and the newest claim."""
     listed = tuple(listed)
-    names = [name for name in names_in(listed, journal.FOLDER) if journal.is_record(name)]
-    reads = {f"{journal.FOLDER}/{name}": partial(journal.read_named, files, name) for name in names}
+    reads: dict[str, Callable[[], object]] = {
+        f"{journal.FOLDER}/{name}": partial(journal.read_named, files, name)
+        for name in names_in(listed, journal.FOLDER)
+        if journal.is_record(name)
+    }
     if any(file.path == PATH for file in listed):
         reads[PATH] = partial(read_lease, files)
     if epochs := epochs_of(names_in(listed, EPOCHS)):

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from floodmark.errors import CannotRead, MalformedFile
-from floodmark.storage.code_file import code_bytes
 from floodmark.storage.files import unreadable
 from floodmark.storage.pipeline_spec import (
     definition_files,
     is_pipeline_spec,
     read_pipeline_spec,
 )
+from floodmark.storage.user_code import code_bytes
 
 SUFFIXES = (".py", ".ipynb")
 # Folders with other people's code, or without code.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from floodmark.errors import WrongUse
 from floodmark.rules.code.notebook import to_python
-from floodmark.storage.code_file import code_bytes
+from floodmark.storage.user_code import code_bytes
 
 _DATABRICKS = "# Databricks notebook source"
 

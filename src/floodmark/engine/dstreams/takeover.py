@@ -25,8 +25,8 @@ from floodmark.engine.dstreams.founding import CarriedOver
 from floodmark.engine.dstreams.input_listing import listed
 from floodmark.errors import CannotRead, WouldLose, WrongUse
 from floodmark.statestore.dstreams import open_dstream_state
-from floodmark.storage.code_file import code_bytes
 from floodmark.storage.files import Files
+from floodmark.storage.user_code import code_bytes
 
 _SOURCES = "InputDStream"
 Reshape = Callable[[int, Any, Any], Any]

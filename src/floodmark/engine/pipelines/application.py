@@ -13,7 +13,7 @@ from types import ModuleType
 from floodmark.engine.app.home import share_with_workers
 from floodmark.engine.pipelines.decorator import Pipeline
 from floodmark.errors import FloodmarkError, WrongUse
-from floodmark.storage.code_file import code_bytes
+from floodmark.storage.user_code import code_bytes
 
 _MODULE = "floodmark_application_"
 

@@ -23,7 +23,7 @@ from floodmark.connectors.delta.offset import BASE_INDEXES
 from floodmark.connectors.kafka.offset import is_kafka_form
 from floodmark.connectors.source import render_json
 from floodmark.errors import MalformedFile, WrongUse
-from floodmark.storage.code_file import code_bytes
+from floodmark.storage.user_code import code_bytes
 
 VERSION = 1
 

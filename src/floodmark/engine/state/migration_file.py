@@ -23,7 +23,7 @@ from floodmark.engine.state.made_rows import Merge
 from floodmark.errors import NotCarried, WrongUse
 from floodmark.state.rows.given_rows import GIVEN
 from floodmark.state.shapes.operators import TIMERS, Reading
-from floodmark.storage.code_file import code_bytes
+from floodmark.storage.user_code import code_bytes
 
 _PREFIX, _MERGE = "operator_", "merge"
 _TTL = "$ttl_"
