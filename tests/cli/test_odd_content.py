@@ -345,6 +345,40 @@ def test_code_without_an_end(
     assert ("more than is read" if kind == "sparse" else "device or a pipe") in told
 
 
+@pytest.mark.parametrize("command", ["outline {cp}", "upgrade {cp} {new}"])
+def test_no_result_is_written_into_a_checkpoint(
+    command: str, tmp_path: Path, capsys: Capture
+) -> None:
+    folder = _golden(tmp_path, "4.2/dedup")
+    words = command.format(cp=folder, new=tmp_path / "new").split()
+    for inside in ("offsets/9", "x.json", "../cp/commits/9"):
+        status, told = _ends(capsys, *words, "--out", folder / inside)
+        assert status == 2
+        assert "lies inside of" in told
+        assert not (folder / inside).exists()
+
+
+def test_an_empty_path_is_not_the_current_folder(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(_golden(tmp_path, "4.2/dedup"))
+    for command in (["compact", ""], ["upgrade", "", tmp_path / "new"], ["undo", ""]):
+        status, told = _ends(capsys, *command)
+        assert status == 2
+        assert "the path is empty" in told
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "1e300"])
+@pytest.mark.parametrize("command", ["watch --interval", "lag --timeout", "compact --wait"])
+def test_a_time_that_no_clock_has(
+    command: str, seconds: str, tmp_path: Path, capsys: Capture
+) -> None:
+    verb, option = command.split()
+    status, told = _ends(capsys, verb, _golden(tmp_path, "4.2/dedup"), option, seconds)
+    assert status == 2
+    assert "is not a number of seconds" in " ".join(told.split())
+
+
 _DEEP = "[" * 5_000
 
 

@@ -205,11 +205,14 @@ def outline(
     An existing file is replaced only if it is an older outline of the same checkpoint, or with
     `replace` the outline of another one.
     """
+    from floodmark.changes.named_places import refuse_inside
     from floodmark.changes.saved_outline import save_outline
     from floodmark.diagnosis.held import gather_held
     from floodmark.rules.restarts.outline_file import outline_text
     from floodmark.storage.load import load
 
+    if out is not None:
+        refuse_inside(str(out), str(path))
     files = open_files(str(path), storage)
     text = outline_text(gather_held(files, structured(load(files))))
     if out is not None:

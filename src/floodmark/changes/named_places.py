@@ -20,6 +20,8 @@ from floodmark.storage.files import local_path, place_name
 
 def absolute(location: str) -> str:
     """Return an absolute location, as a plan can be executed from any folder."""
+    if not str(location):  # a shell's variable that is not set would mean the current folder
+        raise WrongUse("the path is empty", do="Give a folder or a URL such as s3://bucket/folder.")
     path = local_path(str(location))
     if path is None and has_secret(str(location)):
         raise WrongUse(
@@ -45,6 +47,17 @@ def refuse_overlap(path: str, new: str) -> None:
                 f"{path} and {new}: one is inside the other",
                 "A checkpoint inside a checkpoint would look like a part of it.",
                 "Name a location beside it.",
+            )
+
+
+def refuse_inside(out: str, *places: str) -> None:
+    """Refuse a file for a result inside of a checkpoint: Spark may take it for an entry."""
+    for place in places:
+        if place and f"{place_name(out)}/".startswith(f"{place_name(place)}/"):
+            raise WrongUse(
+                f"{out} lies inside of {place}",
+                "Spark reads every file of a checkpoint's logs, and fails at one of another kind.",
+                "Name a file elsewhere.",
             )
 
 
