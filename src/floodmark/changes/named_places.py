@@ -14,7 +14,7 @@ from floodmark.changes.plan import Plan
 from floodmark.changes.plan.steps import SINK
 from floodmark.checkpoint.relative_path import shown
 from floodmark.connectors.files.file_log import SINK_LOG
-from floodmark.errors import Refused, WrongUse
+from floodmark.errors import CannotRead, Refused, WrongUse
 from floodmark.storage.files import local_path, place_name
 
 
@@ -52,8 +52,12 @@ def refuse_overlap(path: str, new: str) -> None:
 
 def refuse_inside(out: str, *places: str) -> None:
     """Refuse a file for a result inside of a checkpoint: Spark may take it for an entry."""
+    try:
+        named = place_name(out)
+    except CannotRead:
+        return  # no file can have this name, and writing says so
     for place in places:
-        if place and f"{place_name(out)}/".startswith(f"{place_name(place)}/"):
+        if place and f"{named}/".startswith(f"{place_name(place)}/"):
             raise WrongUse(
                 f"{out} lies inside of {place}",
                 "Spark reads every file of a checkpoint's logs, and fails at one of another kind.",
