@@ -6,11 +6,13 @@ import subprocess
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import floodmark
 import samples
+from floodmark.errors import WrongUse
 
 
 @pytest.fixture
@@ -133,3 +135,36 @@ def test_offsets_say_where_the_stream_began(tmp_path: Path) -> None:
     assert floodmark.offsets(str(sales)).sources[0].began is None
     (sales / "sources/0/0").unlink()
     assert floodmark.offsets(str(sales)).sources[0].began is None
+
+
+@pytest.mark.parametrize(
+    ("verb", "options", "words"),
+    [
+        ("diff", {"batches": "5..7"}, "Give a tuple (a whole number, a whole number) or None."),
+        ("diff", {"batches": (1,)}, "Give a tuple"),
+        ("doctor", {"read_data": "x"}, "Give True or False or a number or None."),
+        ("batches", {"last": "x"}, "Give a whole number or None."),
+        ("inspect", {"source_kinds": "x"}, "Give a dict or None."),
+        ("inspect", {"storage": "x"}, "Give a dict or None."),
+        ("compact", {"wait": []}, "Give a number or a text or None."),
+        ("compact", {"execute": "yes"}, "Give True or False."),
+        ("rewind", {"accept": 3}, "Give a text or a list of texts."),
+    ],
+)
+def test_an_argument_of_a_wrong_type(verb: str, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(WrongUse) as caught:
+        getattr(floodmark, verb)("cp", **options)
+    assert f"{verb}: {next(iter(options))} is " in caught.value.what
+    assert words in caught.value.do
+
+
+def test_a_path_is_a_text_or_a_path() -> None:
+    for wrong in (None, 3, b"x", ["x"]):
+        with pytest.raises(WrongUse):
+            floodmark.inspect(wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'lats'"):
+        floodmark.inspect("x", lats=3)  # type: ignore[call-arg]
+
+
+def test_a_verb_is_the_same_each_time() -> None:
+    assert floodmark.diff is floodmark.diff

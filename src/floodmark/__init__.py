@@ -227,7 +227,10 @@ def __getattr__(name: str) -> Any:
     if name == "state":  # a package that can be called, and is no name of a star import
         return importlib.import_module("floodmark.state")
     if name in __all__:
-        return getattr(importlib.import_module(_ELSEWHERE.get(name, "floodmark.api")), name)
+        found = getattr(importlib.import_module(_ELSEWHERE.get(name, "floodmark.api")), name)
+        if name in _ELSEWHERE:
+            return found
+        return importlib.import_module("floodmark.api.argument_types").checked(found)
     raise AttributeError(f"module 'floodmark' has no attribute {name!r}")
 
 

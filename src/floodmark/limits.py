@@ -29,6 +29,7 @@ DEFAULTS: Mapping[str, int] = MappingProxyType(
         "note": 32 * MIB,  # one start of a query, its plan included
         "journal": 512 * MIB,  # a plan as it is carried out: rewritten logs are inside
         "plan": 512 * MIB,
+        "code": 64 * MIB,  # a script, a notebook with its results, a start file
         "snapshot": 512 * MIB,  # a backup's list of files
         "file-log": 2 * GIB,  # a file source's or sink's list: compact files have every file ever
         "graph": 128 * MIB,  # a DStreams application, unpacked: code, and the files it remembers
@@ -145,7 +146,9 @@ def over_limit(what: str, size: int | None, kind: str) -> OverLimit:
         f"{what} {has} more than is read",
         f"No more than {shown(most)} are read: {words}. `floodmark --raise-limit "
         f"{'memory' if by_memory else kind}={needed}M …` raises it.",
-        "Check the file first: Spark writes no file of this size.",
+        "Check the file first: it is far larger than such files are."
+        if kind in ("code", "plan")
+        else "Check the file first: Spark writes no file of this size.",
     )
 
 

@@ -203,6 +203,33 @@ def test_state_that_went_while_it_was_read_is_looked_for_again(tmp_path: Path) -
     assert "state/0/3/4.snapshot" in paths
 
 
+class Forgetting(samples.HeldFiles):
+    """A query plans and commits a batch, and removes the oldest one, at each fourth read."""
+
+    def read(self, path: str) -> bytes:
+        if len(self.reads) % 4 == 3:
+            newest = self.newest + 1
+            self.tree[f"offsets/{newest}"] = samples.offset_entry(newest, "7")
+            self.tree[f"commits/{newest}"] = samples.commit_entry()
+            for log in ("offsets", "commits"):
+                self.tree.pop(f"{log}/{newest - 20}")
+        return super().read(path)
+
+    @property
+    def newest(self) -> int:
+        return max(int(path[8:]) for path in self.tree if path.startswith("commits/"))
+
+
+def test_batches_that_are_purged_meanwhile_are_left_out(tmp_path: Path) -> None:
+    files = Forgetting(samples.logs(range(20), range(20), lambda _: "7"))
+    done = take_backup(files, "cp", open_files(str(tmp_path / "repo")), Retention())
+    kept = [file.path.split("/") for file in done.snapshot.files]
+    offsets = sorted(int(path[1]) for path in kept if path[0] == "offsets")
+    assert offsets == sorted(int(path[1]) for path in kept if path[0] == "commits")
+    assert offsets == list(range(offsets[0], 20))
+    assert 0 < offsets[0] < 18
+
+
 def test_state_that_is_gone_for_good_is_said(cp: Path, tmp_path: Path) -> None:
     (cp / "state/0/2/2.delta").unlink()
     with pytest.raises(Exception, match=r"2\.delta is missing"):

@@ -292,6 +292,93 @@ def test_the_doctor_tells_what_makes_every_change_refuse(tmp_path: Path, capsys:
     assert "_floodmark was not examined" in told
 
 
+@pytest.mark.parametrize("path", ["journal/1.json", "lease.json", "epochs/3.json"])
+def test_the_doctor_tells_of_an_unreadable_file_of_floodmarks_own(
+    path: str, tmp_path: Path, capsys: Capture
+) -> None:
+    folder = _golden(tmp_path, "4.2/dedup")
+    own = folder / "_floodmark" / path
+    own.parent.mkdir(parents=True)
+    own.write_text("{}")
+    if "journal" not in path:
+        os.truncate(own, 2 << 20)  # one that is no lease holds nothing, and is no fault
+    _rest(folder)
+    assert _ends(capsys, "upgrade", folder, tmp_path / "new", "--execute")[0] == 3
+    status, told = _ends(capsys, "doctor", folder)
+    assert status == 1
+    assert f"_floodmark/{path} cannot be read" in " ".join(told.split())
+    own.write_text("{}")
+    if "journal" not in path:
+        assert _ends(capsys, "doctor", folder)[0] == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["lint", "{code}"],
+        ["check", "{cp}", "{code}"],
+        ["upgrade", "{cp}", "{new}", "--app", "{code}"],
+        ["migrate", "{cp}", "{new}", "--app", "{good}", "--with", "{code}"],
+        ["run", "{good}", "--start", "{code}"],
+    ],
+    ids=lambda command: command[0],
+)
+@pytest.mark.parametrize("kind", ["device", "pipe", "sparse"])
+def test_code_without_an_end(
+    kind: str, command: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    pytest.importorskip("pyspark")
+    code, good = tmp_path / "code.py", tmp_path / "good.py"
+    good.write_text("")
+    if kind == "device":
+        code.symlink_to("/dev/zero")
+    elif kind == "pipe":
+        os.mkfifo(code)
+    else:
+        code.touch()
+        os.truncate(code, 1 << 40)
+    names = {"cp": str(_golden(tmp_path, "4.2/dedup")), "new": str(tmp_path / "new")}
+    names |= {"code": str(code), "good": str(good)}
+    status, told = _ends(capsys, *(part.format(**names) for part in command))
+    assert status == (3 if kind == "sparse" else 2), told
+    assert ("more than is read" if kind == "sparse" else "device or a pipe") in told
+
+
+@pytest.mark.parametrize("command", ["outline {cp}", "upgrade {cp} {new}"])
+def test_no_result_is_written_into_a_checkpoint(
+    command: str, tmp_path: Path, capsys: Capture
+) -> None:
+    folder = _golden(tmp_path, "4.2/dedup")
+    words = command.format(cp=folder, new=tmp_path / "new").split()
+    for inside in ("offsets/9", "x.json", "../cp/commits/9"):
+        status, told = _ends(capsys, *words, "--out", folder / inside)
+        assert status == 2
+        assert "lies inside of" in told
+        assert not (folder / inside).exists()
+
+
+def test_an_empty_path_is_not_the_current_folder(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(_golden(tmp_path, "4.2/dedup"))
+    for command in (["compact", ""], ["upgrade", "", tmp_path / "new"], ["undo", ""]):
+        status, told = _ends(capsys, *command)
+        assert status == 2
+        assert "the path is empty" in told
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "1e300"])
+@pytest.mark.parametrize("command", ["watch --interval", "lag --timeout", "compact --wait"])
+def test_a_time_that_no_clock_has(
+    command: str, seconds: str, tmp_path: Path, capsys: Capture
+) -> None:
+    verb, option = command.split()
+    status, told = _ends(capsys, verb, _golden(tmp_path, "4.2/dedup"), option, seconds)
+    assert status == 2
+    assert "is not a number of seconds" in " ".join(told.split())
+
+
 _DEEP = "[" * 5_000
 
 

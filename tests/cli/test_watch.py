@@ -166,3 +166,14 @@ def test_a_new_checkpoint_and_one_with_odd_names(
     odd = samples.write(tmp_path / "odd", tree)
     assert run(["watch", str(odd), "--once"]) == 0
     assert "\x1b" not in capsys.readouterr().out
+
+
+def test_a_copy_has_commits_whose_time_is_not_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    golden = Path(__file__).parents[1] / "golden/4.2/kafka/checkpoint"
+    shutil.copytree(golden, tmp_path / "cp", copy_function=shutil.copyfile)
+    assert run(["watch", str(tmp_path / "cp"), "--once"]) == 0
+    told = capsys.readouterr().out
+    assert "When batch 2 was committed is not known" in told
+    assert "No batch was committed" not in told

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,9 @@ from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.restart import Action, restart
 from floodmark.checkpoint.timeline import timeline
 from floodmark.connectors.files.live import read_source_log
+from floodmark.diagnosis.gather import gather
 from floodmark.errors import CannotRead, FloodmarkError, MalformedFile, NotACheckpoint
+from floodmark.rules.registry import examine
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import Entries, load, load_logs
 from floodmark.wire import dumps
@@ -136,6 +138,30 @@ def test_a_file_gone_between_listing_and_reading(path: str) -> None:
     }
     assert (found.latest_batch, found.committed_batch) == (2, 1)
     assert sorted(found.offsets) == [b for b in range(3) if path != f"offsets/{b}"]
+
+
+def test_a_running_query_that_purges_its_logs_damages_nothing() -> None:
+    """Both logs lose their oldest entries while they are read, one file after the other."""
+    tree = samples.sales(8) | {"offsets/.2.crc": b"crc", "commits/.1.crc": b"crc"}
+    files = samples.HeldFiles(tree, gone=["offsets/0", "commits/0", "commits/1", "offsets/2"])
+    found = gather(files)
+    checkpoint = found.checkpoint
+    assert not checkpoint.unreadable
+    assert checkpoint.offset_ids == (3, 4, 5, 6, 7)
+    assert checkpoint.commit_ids == (3, 4, 5, 6)
+    assert not [file for file in checkpoint.files if file.path.endswith(".crc")]
+    assert not [one for one in examine(found) if one.path.startswith(("offsets", "commits"))]
+
+
+def test_a_stream_that_has_gone_on_is_listed_again() -> None:
+    class Live(samples.HeldFiles):
+        def read_many(self, paths: Iterable[str]) -> dict[str, bytes | FloodmarkError]:
+            self.tree = samples.logs(range(20, 26), range(20, 25))
+            return super().read_many(paths)
+
+    found = load(Live(samples.sales(3)))
+    assert not found.unreadable
+    assert found.latest_batch == 25
 
 
 def test_a_files_log_entry_gone_between_listing_and_reading() -> None:

@@ -124,7 +124,7 @@ def test_a_browser_gets_a_cookie_for_the_token(root: Path, token_file: str) -> N
 
 def test_other_machines_only_with_a_token(root: Path, token_file: str, tmp_path: Path) -> None:
     with (
-        pytest.raises(WrongUse, match="could read these pages without a token"),
+        pytest.raises(WrongUse, match="the whole network reads these pages"),
         serving(root, host="0.0.0.0"),
     ):
         pass

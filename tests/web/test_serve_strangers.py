@@ -121,6 +121,16 @@ def test_a_long_complaint_of_a_driver_is_cut(
         assert len(cards["sales"]["problem"]) < 600
 
 
+def test_a_source_of_another_kind_one_batch_before_has_a_page(tmp_path: Path) -> None:
+    tree = samples.logs(range(2), range(2))
+    tree["offsets/0"] = samples.offset_entry(0, "7")
+    samples.write(tmp_path / "odd", tree)
+    with serving(tmp_path) as server:
+        [card] = server.examined().values()
+        [source] = server.get(f"/api/checkpoints/{card['id']}").json["detail"]["sources"]
+        assert [part["started"] for part in source["parts"]] == [None, None]
+
+
 def test_findings_hide_secrets() -> None:
     secret = "s3cr3t-Pa55word-x9"
     words = f"It lies at hdfs://ann:{secret}@host/data"

@@ -40,6 +40,8 @@ __all__ = [
 
 Storage = Mapping[str, Any]
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*(s|sec|seconds?|m|min|minutes?|h|hours?)?")
+MOST_SECONDS = 10 * 366 * 86_400.0
+"""A clock can wait for so long, and not for ever."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -89,14 +91,18 @@ def milliseconds(at: datetime | str | None) -> int | None:
 
 def seconds(length: float | str | None) -> float:
     """Return seconds for `90`, `"90s"`, `"2m"` or `"1h"`; None gives 0."""
-    if length is None or isinstance(length, (int, float)):
-        return float(length or 0)
-    match = _LENGTH.fullmatch(length.strip())
-    if match is None:
+    if length is None:
+        return 0.0
+    if isinstance(length, str):
+        match = _LENGTH.fullmatch(length.strip())
+        found = float(match[1]) * _SECONDS[(match[2] or "s")[0]] if match else -1.0
+    else:
+        found = float(length)
+    if not 0 <= found <= MOST_SECONDS:
         raise WrongUse(
             f"{length!r} is not a length of time", do="Write a number and a unit: 90s, 2m, 1h."
         )
-    return float(match[1]) * _SECONDS[(match[2] or "s")[0]]
+    return found
 
 
 def several_of(given: str | Iterable[str]) -> tuple[str, ...]:

@@ -99,12 +99,14 @@ def _evidence(
     places: SourcePlaces,
     source_kinds: Mapping[str, str] | None = None,
 ) -> Evidence:
+    from floodmark.changes.own_files import unreadable
     from floodmark.diagnosis.gather import gather
 
     if read_data is not None:
         require_state_extra()
     files = open_files(str(path), storage)
     found = gather(files, read_data, source_kinds)
+    found = replace(found, own_unreadable=unreadable(files, found.checkpoint.files))
     if places.asks:
         from floodmark.changes.sources.asking import ask
         from floodmark.storage.last_start import latest_note
@@ -203,11 +205,14 @@ def outline(
     An existing file is replaced only if it is an older outline of the same checkpoint, or with
     `replace` the outline of another one.
     """
+    from floodmark.changes.named_places import refuse_inside
     from floodmark.changes.saved_outline import save_outline
     from floodmark.diagnosis.held import gather_held
     from floodmark.rules.restarts.outline_file import outline_text
     from floodmark.storage.load import load
 
+    if out is not None:
+        refuse_inside(str(out), str(path))
     files = open_files(str(path), storage)
     text = outline_text(gather_held(files, structured(load(files))))
     if out is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from floodmark.addresses import public_url
-from floodmark.api.arguments import Storage, structured
+from floodmark.api.arguments import MOST_SECONDS, Storage, structured
 from floodmark.api.looking import with_kinds
 from floodmark.checkpoint.live_answers import SourcePlaces
 from floodmark.connectors.behind import Lag
@@ -48,8 +48,8 @@ def lag(
     `commit_to_group` writes the offsets into a Kafka consumer group without members, for other
     tools to see. They expire there: the broker keeps them for `offsets.retention.minutes`.
     """
-    if timeout <= 0:
-        raise WrongUse(f"--timeout {timeout:g}: too short for an answer", do="Give 1 or more.")
+    if not 0 < timeout <= MOST_SECONDS:
+        raise WrongUse(f"--timeout {timeout:g}: no time for an answer", do="Give 1 or more.")
     places = SourcePlaces(sources, bootstrap_servers, table, None, input)
     files, checkpoint = _loaded(path, storage, source_kinds)
     config = client_settings(kafka_config)

@@ -168,7 +168,7 @@ def _token(host: str, token_file: str | None) -> str | None:
     if token_file is None:
         if not is_loopback(host):
             raise WrongUse(
-                f"--host {host}: anyone on the network could read these pages without a token",
+                f"--host {host} needs a token: without one, the whole network reads these pages",
                 "Checkpoints name topics, tables and folders.",
                 "Add --token-file FILE with a long random text in FILE: "
                 "`python3 -c 'import secrets; print(secrets.token_urlsafe(32))' > FILE`",

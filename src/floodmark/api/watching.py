@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from floodmark.addresses import public_url
-from floodmark.api.arguments import Storage, structured
+from floodmark.api.arguments import MOST_SECONDS, Storage, structured
 from floodmark.api.lagging import LagOptions, ask_lag, client_settings
 from floodmark.api.looking import with_kinds
 from floodmark.checkpoint.live_answers import SourcePlaces
@@ -42,15 +42,15 @@ def watch(
     The sources are asked as `lag` asks them. A checkpoint that cannot be read at first is an error;
     a checkpoint that vanishes later is reported in the look's `problem`.
     """
-    if interval <= 0:
-        raise WrongUse(f"--interval {interval:g}: too short", do="Give 1 or more.")
+    if not 0 < interval <= MOST_SECONDS:
+        raise WrongUse(f"--interval {interval:g}: nobody can wait so long", do="Give 1 or more.")
     if count is not None and count < 1:
         raise WrongUse(f"--count {count}: at least one look is needed", do="Give 1 or more.")
     if once and count not in (None, 1):
         raise WrongUse("--once and --count exclude each other", do="Give one of them.")
 
-    if timeout <= 0:
-        raise WrongUse(f"--timeout {timeout:g}: too short for an answer", do="Give 1 or more.")
+    if not 0 < timeout <= MOST_SECONDS:
+        raise WrongUse(f"--timeout {timeout:g}: no time for an answer", do="Give 1 or more.")
     config = client_settings(kafka_config)
     places = SourcePlaces(sources, bootstrap_servers, table, None, input)
     lag_options = LagOptions(places, storage, config, timeout)

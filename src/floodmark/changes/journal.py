@@ -73,9 +73,17 @@ def write_record(files: WritableFiles, record: Record) -> None:
 
 def read_records(files: Files) -> tuple[Record, ...]:
     """Return every change of this location that is not forgotten, oldest first."""
-    names = [name for name in files.level(FOLDER).files if name.endswith(".json")]
-    found = [_parse(files, f"{FOLDER}/{name}") for name in names if not name.startswith(".")]
+    found = [read_named(files, name) for name in files.level(FOLDER).files if is_record(name)]
     return tuple(sorted(found, key=lambda record: record.number))
+
+
+def is_record(name: str) -> bool:
+    """Whether a file in the journal's folder describes a change, by its name."""
+    return name.endswith(".json") and not name.startswith(".")
+
+
+def read_named(files: Files, name: str) -> Record:
+    return _parse(files, f"{FOLDER}/{name}")
 
 
 def read_record(files: Files, plan: Plan) -> Record | None:

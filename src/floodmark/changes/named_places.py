@@ -14,12 +14,14 @@ from floodmark.changes.plan import Plan
 from floodmark.changes.plan.steps import SINK
 from floodmark.checkpoint.relative_path import shown
 from floodmark.connectors.files.file_log import SINK_LOG
-from floodmark.errors import Refused, WrongUse
+from floodmark.errors import CannotRead, Refused, WrongUse
 from floodmark.storage.files import local_path, place_name
 
 
 def absolute(location: str) -> str:
     """Return an absolute location, as a plan can be executed from any folder."""
+    if not str(location):  # a shell's variable that is not set would mean the current folder
+        raise WrongUse("the path is empty", do="Give a folder or a URL such as s3://bucket/folder.")
     path = local_path(str(location))
     if path is None and has_secret(str(location)):
         raise WrongUse(
@@ -45,6 +47,21 @@ def refuse_overlap(path: str, new: str) -> None:
                 f"{path} and {new}: one is inside the other",
                 "A checkpoint inside a checkpoint would look like a part of it.",
                 "Name a location beside it.",
+            )
+
+
+def refuse_inside(out: str, *places: str) -> None:
+    """Refuse a file for a result inside of a checkpoint: Spark may take it for an entry."""
+    try:
+        named = place_name(out)
+    except CannotRead:
+        return  # no file can have this name, and writing says so
+    for place in places:
+        if place and f"{named}/".startswith(f"{place_name(place)}/"):
+            raise WrongUse(
+                f"{out} lies inside of {place}",
+                "Spark reads every file of a checkpoint's logs, and fails at one of another kind.",
+                "Name a file elsewhere.",
             )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
@@ -20,6 +19,7 @@ from floodmark.progress import counted
 from floodmark.storage import repository as backup
 from floodmark.storage.file_copy import mode_of, private
 from floodmark.storage.files import Files, WritableFiles
+from floodmark.storage.listing.purged import entry_batch, first_kept, is_entry_to
 from floodmark.storage.repository import RepositoryWriter, Snapshot, Stored
 
 _TRIES = 5
@@ -107,7 +107,7 @@ def _snapshot(files: Files, location: str, store: RepositoryWriter, now_ms: int)
     for _ in range(_TRIES):
         try:
             checkpoint = consistent(files)
-            stored = tuple(_stored(files, checkpoint, store))
+            stored = _stored(files, checkpoint, store)
         except StateFileMissing:
             raise  # it is lost, and was not there when the files were listed
         except FileGone:
@@ -130,21 +130,28 @@ def _snapshot(files: Files, location: str, store: RepositoryWriter, now_ms: int)
     )
 
 
-def _stored(files: Files, checkpoint: Checkpoint, store: RepositoryWriter) -> Iterator[Stored]:
+def _stored(files: Files, checkpoint: Checkpoint, store: RepositoryWriter) -> tuple[Stored, ...]:
     needed: set[str] = set()
     if checkpoint.committed_batch is not None and checkpoint.state_operators:
         for state in needed_state(checkpoint, checkpoint.committed_batch, files.read):
             needed |= {file.path for file in state.files}
             needed |= {table.path for table in state.tables}
+    begin = first_kept(checkpoint.offset_ids, checkpoint.commit_ids)
+    stored, purged = [], -1
     for file in counted(checkpoint.files, "files"):
         unchanged = store.earlier(file.path, file.size, file.mtime_ms)
         if unchanged is not None:
-            yield replace(unchanged, mode=mode_of(files, file.path))
+            stored.append(replace(unchanged, mode=mode_of(files, file.path)))
             continue
         try:
             data = files.read(RelativePath(file.path))
         except FileGone:
+            if is_entry_to(file.path, begin - 1):
+                purged = max(purged, entry_batch(file.path) or 0)
+                continue  # a running query removes its oldest entries
             if file.path in needed or not file.path.startswith(f"{STATE}/"):
                 raise
             continue  # an old version that maintenance removed: nothing needs it
-        yield store.put(file.path, data, file.mtime_ms, mode_of(files, file.path))
+        stored.append(store.put(file.path, data, file.mtime_ms, mode_of(files, file.path)))
+    # Both logs begin at the same batch: what was read before it was removed goes as well.
+    return tuple(one for one in stored if not is_entry_to(one.path, purged))

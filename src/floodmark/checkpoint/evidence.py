@@ -99,6 +99,8 @@ class Evidence:
     """Changelog → the versions that it continues, if the commits do not name them all."""
     keyed: frozenset[int] = frozenset()
     """Operators whose state schema has keys: these have a partition for each task."""
+    own_unreadable: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    """Floodmark's own files that make every change refuse, because they cannot be read → why."""
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:

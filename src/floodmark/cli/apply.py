@@ -20,7 +20,7 @@ from floodmark.cli import options, plan_options
 @click.option("--execute", is_flag=True, help="With --resume: carry it out, not only show it.")
 @click.option(
     "--wait",
-    type=click.FloatRange(min=0),
+    type=options.Seconds(min=0),
     metavar="SECONDS",
     help="Wait this long for a running query to stop.",
 )

@@ -28,6 +28,18 @@ class TakesScript(click.Command):
         return [*super().collect_usage_pieces(ctx), "[-- ARGUMENT]..."]
 
 
+class Seconds(click.FloatRange):
+    """A length of time that a clock can wait for: no nan, and at most ten years."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from floodmark.api.arguments import MOST_SECONDS
+
+        found = super().convert(value, param, ctx)
+        if not found <= MOST_SECONDS:
+            self.fail(f"{value!r} is not a number of seconds up to {MOST_SECONDS:,.0f}", param, ctx)
+        return found
+
+
 def _pairs(
     _ctx: click.Context, _option: click.Parameter, values: tuple[str, ...]
 ) -> dict[str, Any]:
@@ -229,7 +241,7 @@ def live_sources(timeout: float) -> Callable[[_Function], _Function]:
         for option in (
             click.option(
                 "--timeout",
-                type=click.FloatRange(min=0, min_open=True),
+                type=Seconds(min=0, min_open=True),
                 default=timeout,
                 show_default=True,
                 metavar="SECONDS",
@@ -262,7 +274,7 @@ def script(function: _Function) -> _Function:
     for option in (
         click.option(
             "--script-limit",
-            type=click.FloatRange(min=1),
+            type=Seconds(min=1),
             default=120.0,
             show_default=True,
             metavar="SECONDS",

@@ -96,7 +96,7 @@ def changing(function: _Function) -> _Function:
         options.storage,
         click.option(
             "--wait",
-            type=click.FloatRange(min=0),
+            type=options.Seconds(min=0),
             metavar="SECONDS",
             help="Wait this long for a running query to stop.",
         ),

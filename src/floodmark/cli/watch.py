@@ -47,7 +47,7 @@ _COLOURS = {"on-time": ("green",), "late": ("yellow",), "stalled": ("red",), "un
 @click.argument("checkpoint", metavar="CP")
 @click.option(
     "--interval",
-    type=click.FloatRange(min=0, min_open=True),
+    type=options.Seconds(min=0, min_open=True),
     default=2.0,
     show_default=True,
     metavar="SECONDS",

@@ -14,6 +14,7 @@ from floodmark.storage.pipeline_spec import (
     is_pipeline_spec,
     read_pipeline_spec,
 )
+from floodmark.storage.user_code import code_bytes
 
 SUFFIXES = (".py", ".ipynb")
 # Folders with other people's code, or without code.
@@ -61,7 +62,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 def _text(path: Path) -> str | MalformedFile:
     try:
-        data = path.read_bytes()
+        data = code_bytes(path)
     except OSError as error:
         raise unreadable(str(path), error) from None
     try:

@@ -170,7 +170,7 @@ def _source(
 ) -> PageSource:
     kind = about(source)
     parts = _parts(kind, source.offset)
-    began = _parts(kind, before.offset) if before else {}
+    began = _parts(kind, before.offset) if before and before.kind == source.kind else {}
     shown = list(parts.items())[:_MOST_PARTS]
     reached = "nothing yet" if source.offset is None else kind.reached(source.offset)
     return PageSource(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from floodmark.checkpoint.model import Checkpoint
@@ -76,6 +76,11 @@ def sighting(
     if lag is not None and len(lag.sources) == 1:
         waiting = lag.sources[0].behind.records
     known = checkpoint.complete
+    judged = pulse(sorted(commits), now_ms, since, waiting)
+    committed = checkpoint.committed_batch
+    if not commits and since is None and committed is not None:
+        words = f"When batch {committed} was committed is not known, as in a copy of a checkpoint."
+        judged = replace(judged, words=words)
     return Sighting(
         checkpoint.path,
         now_ms,
@@ -84,7 +89,7 @@ def sighting(
         checkpoint.committed_batch,
         checkpoint.in_flight_batch,
         since,
-        pulse(sorted(commits), now_ms, since, waiting),
+        judged,
         bars,
         _records(checkpoint, bars),
         checkpoint.watermark_ms or None,

@@ -14,7 +14,7 @@ machine's clock is trusted.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -114,7 +114,11 @@ def claim_path(epoch: int) -> RelativePath:
 
 def claimed_epochs(files: Files) -> list[int]:
     """Return the claimed numbers that were not removed yet, in order."""
-    names = files.level(EPOCHS).files
+    return epochs_of(files.level(EPOCHS).files)
+
+
+def epochs_of(names: Iterable[str]) -> list[int]:
+    """Return the claimed numbers from the names in the folder of claims."""
     found = (batch_id(name.removesuffix(".json")) for name in names if name.endswith(".json"))
     return sorted(epoch for epoch in found if epoch is not None)
 

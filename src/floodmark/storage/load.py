@@ -46,6 +46,7 @@ _LISTED_WHERE_IT_COSTS = 1000
 _TOPICS = re.compile(r'\{"[^"]+":\{"[0-9]+":')  # a topic with partitions: Kafka's or Event Hubs'
 _CHECKED_WHERE_FREE = 500
 _Entry = TypeVar("_Entry")
+_GONE = "gone between listing and reading: a running query removes old entries"
 
 
 class Entries(Enum):
@@ -70,7 +71,12 @@ def load(
     listing = files.list(most=_LISTED_WHERE_IT_COSTS if capped else None)
     if not capped or listing.complete:
         left = most_requests - 1 if capped and most_requests else None
-        return load_listed(files, listing, entries, batches, left)
+        batches = tuple(batches)
+        found = load_listed(files, listing, entries, batches, left)
+        if not capped and any(item.reason == _GONE for item in found.unreadable):
+            # Entries that Spark keeps are gone: batches came faster than they could be read.
+            return load_listed(files, files.list(), entries, batches)
+        return found
     from floodmark.storage.listing.large_listing import list_frugally, list_operators
 
     if most_requests is None:
@@ -128,6 +134,13 @@ def load_listed(
         + [f"{COMMITS}/{batch}" for batch in commit_ids if batch in wanted],
         described.values(),
     )
+    if reading.misses_some:
+        from floodmark.storage.listing.purged import newest_purged, without_purged
+
+        purged = newest_purged(offset_ids, commit_ids, reading.is_gone)
+        listing = without_purged(listing, purged)
+        offset_ids = tuple(batch for batch in offset_ids if batch > purged)
+        commit_ids = tuple(batch for batch in commit_ids if batch > purged)
     metadata = reading.parse(METADATA, parse_metadata)
     if metadata is None and not offset_ids and not commit_ids and not _has_logs(listing.files):
         from floodmark.storage.not_a_checkpoint import not_a_checkpoint
@@ -386,14 +399,19 @@ class _Reading:
         if isinstance(found, FileGone) and self._listed is not None and path not in self._listed:
             self._not_read.append(path)  # its name was a guess
         elif isinstance(found, FileGone):
-            self._failed[path] = (
-                "gone between listing and reading: a running query removes old entries"
-            )
+            self._failed[path] = _GONE
         elif isinstance(found, CannotRead):
             self._failed[path] = f"{found.what}: {found.why}" if found.why else found.what
             if found.may_come:
                 self.not_given.add(path)
         return found if isinstance(found, bytes) else None
+
+    @property
+    def misses_some(self) -> bool:
+        return any(isinstance(data, FileGone) for data in self._read.values())
+
+    def is_gone(self, path: str) -> bool:
+        return isinstance(self._read.get(path), FileGone)
 
     def reason(self, path: str) -> str | None:
         return self._failed.get(path)

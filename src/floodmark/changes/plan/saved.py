@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import BinaryIO
 
+from floodmark.changes.named_places import refuse_inside
 from floodmark.changes.plan import Plan, render_plan
 from floodmark.changes.plan.parsing import parse_plan
 from floodmark.errors import WrongUse
@@ -15,6 +16,7 @@ _PIECE = MIB
 
 
 def save_plan(plan: Plan, path: str) -> None:
+    refuse_inside(path, plan.origin, plan.target)
     try:
         with open(path, "wb", opener=open_private) as file:
             file.write(render_plan(plan))

@@ -20,12 +20,12 @@ from floodmark.engine.app.caught_starts import Starts, catch_starts
 from floodmark.engine.app.effects.bytecode import leave_out_bytecode
 from floodmark.engine.app.effects.file_writes import leave_out_files, leave_out_log_handlers
 from floodmark.engine.app.effects.spark_writes import leave_out_effects
-from floodmark.engine.app.home import is_users_file
 from floodmark.engine.app.notebook_names import notebook_names, offer_dbutils
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.script_calls import Act, Watch
 from floodmark.engine.app.script_text import ScriptText
+from floodmark.engine.app.surroundings import is_users_file
 from floodmark.engine.app.time_limit import Limit, ScriptEnded, end_at_once
 from floodmark.errors import FloodmarkError
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from floodmark.errors import WrongUse
 from floodmark.rules.code.notebook import to_python
+from floodmark.storage.user_code import code_bytes
 
 _DATABRICKS = "# Databricks notebook source"
 
@@ -67,8 +68,8 @@ class ScriptText:
 
 def read_source(path: Path) -> ScriptText:
     try:
-        data = path.read_bytes()
-    except OSError:
+        data = code_bytes(path)
+    except (OSError, ValueError):
         raise WrongUse(
             f"{path}: no such application file",
             do="Give the path of a Python script or notebook, or FILE.py:PIPELINE for one of its "

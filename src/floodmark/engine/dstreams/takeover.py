@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from floodmark.checkpoint.dstreams.folder import (
@@ -25,6 +26,7 @@ from floodmark.engine.dstreams.input_listing import listed
 from floodmark.errors import CannotRead, WouldLose, WrongUse
 from floodmark.statestore.dstreams import open_dstream_state
 from floodmark.storage.files import Files
+from floodmark.storage.user_code import code_bytes
 
 _SOURCES = "InputDStream"
 Reshape = Callable[[int, Any, Any], Any]
@@ -219,7 +221,10 @@ def _reshape(path: str) -> Reshape:
     module = importlib.util.module_from_spec(spec)
     sys.modules["floodmark_reshaping"] = module
     try:
+        code_bytes(Path(path))  # Python's own reading has no end where the file has none
         spec.loader.exec_module(module)
+    except (WrongUse, CannotRead):
+        raise
     except Exception as error:
         raise WrongUse(f"{path} fails on import: {type(error).__name__}: {error}") from error
     functions = {name: one for name, one in vars(module).items() if callable(one)}

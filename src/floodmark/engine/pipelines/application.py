@@ -13,6 +13,7 @@ from types import ModuleType
 from floodmark.engine.app.surroundings import APPLICATION_MODULE, share_with_workers
 from floodmark.engine.pipelines.decorator import Pipeline
 from floodmark.errors import FloodmarkError, WrongUse
+from floodmark.storage.user_code import code_bytes
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,8 @@ def load_application(target: str) -> Application:
     """Load `APP.py` with all its pipelines, or `APP.py:NAME` with one of them."""
     path, name = split_target(target)
     try:
-        source = path.read_bytes()
-    except OSError:
+        source = code_bytes(path)
+    except (OSError, ValueError):
         raise WrongUse(
             f"{path}: no such application file",
             do="Give the path of a Python file, or FILE.py:PIPELINE for one of its pipelines.",

@@ -23,6 +23,7 @@ from floodmark.connectors.delta.offset import BASE_INDEXES
 from floodmark.connectors.kafka.offset import is_kafka_form
 from floodmark.connectors.source import render_json
 from floodmark.errors import MalformedFile, WrongUse
+from floodmark.storage.user_code import code_bytes
 
 VERSION = 1
 
@@ -97,7 +98,7 @@ def _delta_option(place: DeltaStart, origin: str) -> dict[str, str]:
 
 def read_start(path: str | Path) -> Start:
     try:
-        data = Path(path).read_bytes()
+        data = code_bytes(Path(path))
     except OSError as error:
         raise WrongUse(
             f"{path}: cannot read the start file ({error.strerror})",

@@ -23,6 +23,7 @@ from floodmark.engine.state.made_rows import Merge
 from floodmark.errors import NotCarried, WrongUse
 from floodmark.state.rows.given_rows import GIVEN
 from floodmark.state.shapes.operators import TIMERS, Reading
+from floodmark.storage.user_code import code_bytes
 
 _PREFIX, _MERGE = "operator_", "merge"
 _TTL = "$ttl_"
@@ -73,7 +74,7 @@ TO_BEGIN = Advice(
 
 def read_migration(path: str) -> bytes:
     try:
-        return Path(path).read_bytes()
+        return code_bytes(Path(path))
     except OSError as error:
         raise WrongUse(
             f"{path}: cannot read it ({error.strerror})",

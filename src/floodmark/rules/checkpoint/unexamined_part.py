@@ -1,4 +1,4 @@
-"""Finds a link, a pipe or a closed folder in the place of files: nobody looked behind it."""
+"""Finds parts that nobody looked at: links, pipes, closed folders, unreadable own files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ RULE = Rule(
     "FM164",
     "unexamined-part",
     Severity.WARNING,
-    finds="A link, a named pipe, or something that this user may not read, in the place of files.",
+    finds="A link, a named pipe, or something that this user may not read, in the place of files. "
+    "Also floodmark's own journal or lease where it cannot be read.",
     matters="What lies there was not examined, and changes of this checkpoint are refused. "
     "floodmark follows no links inside a checkpoint, because they may lead anywhere.",
     restart="Spark follows links, and may run as another user, so it may start and work. Whether "
@@ -32,3 +33,12 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     )
     for item in (*checkpoint.unexamined, *notes):
         yield RULE.finding(item.path, f"{item.path} was not examined: {item.reason.rstrip('.')}.")
+    for path, reason in evidence.own_unreadable.items():
+        yield RULE.finding(
+            path,
+            f"{path} cannot be read, so every change is refused: {reason.rstrip('.')}.",
+            why="Spark does not read this file: only floodmark does, and it says there what it "
+            "changes, or which run holds the checkpoint.",
+            do="Restore the file. If no run holds the checkpoint and no change stopped midway, "
+            "remove it. Then run `floodmark doctor CP` again.",
+        )
