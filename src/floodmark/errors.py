@@ -56,6 +56,14 @@ class ExtraMissing(WrongUse):
     """Packages that the base install leaves out are needed here, and are not installed."""
 
 
+def no_pyspark(extras: str = "spark") -> ExtraMissing:
+    return ExtraMissing(
+        "this runs code on Spark, and pyspark is not installed",
+        "Reading a checkpoint does not need pyspark, so the base install leaves it out.",
+        f"Install it with: pip install 'floodmark[{extras}]'",
+    )
+
+
 class NotACheckpoint(FloodmarkError):
     """The location can be read, but is something else."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.conf_keys import MASTER
 from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.errors import ExtraMissing, NotACheckpoint, WrongUse
+from floodmark.errors import NotACheckpoint, WrongUse, no_pyspark
 from floodmark.statestore.packages import missing_for_state, require_state_extra
 
 if TYPE_CHECKING:
@@ -44,12 +44,7 @@ def require_spark_extra(and_state: bool = True) -> None:
 
     lacks_state = and_state and bool(missing_for_state())
     if find_spec("pyspark") is None:
-        extras = "spark,state" if lacks_state else "spark"
-        raise ExtraMissing(
-            "this runs code on Spark, and pyspark is not installed",
-            "Reading a checkpoint does not need pyspark, so the base install leaves it out.",
-            f"Install it with: pip install 'floodmark[{extras}]'",
-        )
+        raise no_pyspark("spark,state" if lacks_state else "spark")
     if and_state:
         require_state_extra()
 

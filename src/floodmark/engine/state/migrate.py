@@ -118,6 +118,11 @@ class MigrationPlan:
     def check(self, step: RewriteState, places: PlanPlaces) -> None:
         self.rewriter.check(step, places)
 
+    def _places(self, origin: Origin) -> tuple[str, ...]:
+        """Return the checkpoints that the code may name; messages name the first."""
+        original = self.carrying.original
+        return (*(() if original is None else (original,)), self.new, origin.location)
+
     def plan(self, origin: Origin, stack: contextlib.ExitStack) -> Plan:
         """Plan the migration; rows of a user's function are made and checked first."""
         asked = self.asked
@@ -130,7 +135,7 @@ class MigrationPlan:
         noted = last_start(acting_note(origin.files, origin.checkpoint.committed_batch))
         # The redaction is the same each time, and that of the note with which the plan compares.
         redaction = noted.redaction if noted else Redaction.about(f"{origin.location} {self.new}")
-        code_drawn = drawing(asked.code(self.new, origin.location), conf, redaction, before)
+        code_drawn = drawing(asked.code(*self._places(origin)), conf, redaction, before)
         found = stack.enter_context(code_drawn)
         last = noted
         with old_code(asked.app, asked.from_app, asked.old_ref) as given:
@@ -141,7 +146,7 @@ class MigrationPlan:
                     asked.session,
                     asked.script,
                     # It runs with the arguments of the new code, and may name the new place.
-                    (origin.location, self.new),
+                    self._places(origin),
                     redaction,
                 ).last_start
         told = with_code_kinds(origin.checkpoint, [one.kind for one in found.sources])
