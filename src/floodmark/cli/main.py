@@ -13,6 +13,7 @@ import click
 
 from floodmark import __version__
 from floodmark.cli.text import echo, is_terminal
+from floodmark.cli.text.prose import prose
 from floodmark.errors import CannotRead, FloodmarkError, WouldLose
 from floodmark.limits import current, raise_limits
 from floodmark.visible import one_line
@@ -255,9 +256,11 @@ def show_error(error: FloodmarkError, checkpoint: str | None = None) -> None:
         from floodmark.rules.pasteable import with_places
 
         why, do = (with_places(part, {"CP": public_url(checkpoint)}) for part in (why, do))
-    lines = [f"{type(error).__name__}: {one_line(error.what)}"]
-    lines += [f"  {line}" for part in (why, do) if part for line in part.splitlines()]
-    echo(_public("\n".join(lines)), err=True)
+    # A secret is hidden before a line break can lie in it.
+    lines = prose(_public(f"{type(error).__name__}: {one_line(error.what)}"), err=True)
+    for part in (why, do):
+        lines += [one for line in _public(part).splitlines() for one in prose(line, "  ", err=True)]
+    echo("\n".join(lines), err=True)
 
 
 def _checkpoint_of(arguments: list[str]) -> str | None:
