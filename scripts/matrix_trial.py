@@ -1,8 +1,8 @@
 """What floodmark does with the Spark of this Python: `python scripts/matrix_trial.py FOLDER MODE`.
 
-MODE `all` makes checkpoints in FOLDER and tries every verb on them; `carry` goes on from those
-that another Spark has left there. A plain sum over the input says what the sink must hold. What
-was found is one JSON line, `step → yes`, or why not.
+MODE `all` makes checkpoints in FOLDER and tries every verb on them; `carry` goes on from copies of
+those that another Spark has left there. A plain sum over the input says what the sink must hold.
+What was found is one JSON line, `stream → step → yes`, or why not.
 """
 
 from __future__ import annotations
@@ -15,39 +15,48 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyspark
+
 import floodmark
 from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from summed_orders import COUNTED, TOTAL, application
+from summed_orders import COUNTED, CUSTOMER, IN_WINDOWS, TOTAL, application
 
 _STATE = "org.apache.spark.sql.execution.streaming.state."
 PROVIDERS = {"hdfs": "HDFSBackedStateStoreProvider", "rocksdb": "RocksDBStateStoreProvider"}
+# The rows of windows are of one hour, so that the sink holds what it holds without windows.
+STREAMS = {
+    "hdfs": ("hdfs", CUSTOMER),
+    "rocksdb": ("rocksdb", CUSTOMER),
+    "windows": ("hdfs", IN_WINDOWS),
+}
+AT = "2024-01-01T00:30:00Z"
 CARRIED = "carried"
 # Nobody runs the query here: the wait that makes sure of it is no part of the trial.
 GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 
 
 class Trial:
-    """One provider of state in a folder of its own."""
+    """One stream in a folder of its own."""
 
-    def __init__(self, folder: Path, provider: str) -> None:
+    def __init__(self, folder: Path, stream: str) -> None:
         self.folder = folder
-        self.provider = provider
+        self.provider, self.keys = STREAMS[stream]
         self.orders, self.sink = folder / "orders", folder / "sink"
         self.orders.mkdir(parents=True, exist_ok=True)
         self.first, self.second = self._code("first", TOTAL), self._code("second", COUNTED)
 
     def _code(self, name: str, sums: str) -> str:
         path = self.folder / f"{name}.py"
-        path.write_text(application(sums))
+        path.write_text(application(sums, self.keys))
         return str(path)
 
     def feed(self, *numbers: int) -> None:
         for number in numbers:
-            line = json.dumps({"customer": f"c{number % 3}", "paid": number})
+            line = json.dumps({"at": AT, "customer": f"c{number % 3}", "paid": number})
             (self.orders / f"{number}.json").write_text(line + "\n")
 
     def checkpoint(self, root: str) -> str:
@@ -122,9 +131,17 @@ class Trial:
 
     def carrying(self) -> None:
         """Under this Spark, where another one stopped."""
-        self.sink = self.folder / "carried-sink"
+        place = f"{CARRIED}-{pyspark.__version__}"
+        shutil.copytree(self.folder / CARRIED, self.folder / place)
+        self.sink = self.folder / f"{place}-sink"
+        # `run` does not judge code that has not changed, and `check` does.
+        settings = self.settings(place)
+        judged = floodmark.check(self.checkpoint(place), self.first, settings=settings)
+        if judged.verdict.value in ("needs-migration", "needs-new-checkpoint"):
+            why = next((one.what for one in judged.reasons if one.verdict is judged.verdict), "")
+            raise AssertionError(f"the same code {judged.verdict.value}: {why}")
         self.feed(10)
-        self.run(self.first, CARRIED)
+        self.run(self.first, place)
 
 
 STEPS = ("running", "reading", "judging", "rehearsing", "migrating", "repartitioning")
@@ -161,11 +178,11 @@ def main() -> int:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     found: dict[str, dict[str, str]] = {}
-    for provider in PROVIDERS:
-        trial = Trial(folder / provider, provider)
+    for stream in STREAMS:
+        trial = Trial(folder / stream, stream)
         steps = STEPS if mode == "all" else (CARRIED,)
         works = {step: getattr(trial, "carrying" if step == CARRIED else step) for step in steps}
-        found[provider] = {step: attempt(work) for step, work in works.items()}
+        found[stream] = {step: attempt(work) for step, work in works.items()}
     spark.stop()
     print(json.dumps(found))
     return 0

@@ -1,7 +1,7 @@
 """What works with which Spark, tried: `make matrix` writes docs/spark-versions.md.
 
 Each Spark runs scripts/matrix_trial.py in an environment of its own; then the Spark of this
-environment goes on from the checkpoints that the others have left.
+environment goes on from the checkpoints that the others have left, and later ones from its own.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ other_spark: Any = import_module("other_spark")
 VERSIONS: tuple[str, ...] = tuple(import_module("make_golden").PROTOBUF)
 _trial: Any = import_module("matrix_trial")
 CARRIED: str = _trial.CARRIED
-PROVIDERS: tuple[str, ...] = tuple(_trial.PROVIDERS)
+STREAMS: tuple[str, ...] = tuple(_trial.STREAMS)
 STEPS: tuple[str, ...] = _trial.STEPS
+CONTINUED = "continued"
 PAGE = ROOT / "docs" / "spark-versions.md"
 BEGIN, END = "<!-- matrix: begin -->", "<!-- matrix: end -->"
 WITHIN = 900.0
@@ -34,6 +35,7 @@ WORDS = {
     "migrating": "carry the state to changed code, and go on (`migrate`)",
     "repartitioning": "spread the state, and go on (`repartition`)",
     CARRIED: "go on under Spark {own} where this one stopped",
+    CONTINUED: "go on under this one where Spark {own} stopped",
 }
 Found = dict[str, dict[str, str]]
 
@@ -59,11 +61,11 @@ def trial(python: Path, folder: Path, mode: str, packages: Path) -> Found:
 
 def _nothing(why: str, mode: str) -> Found:
     steps = STEPS if mode == "all" else (CARRIED,)
-    return {provider: dict.fromkeys(steps, why) for provider in PROVIDERS}
+    return {stream: dict.fromkeys(steps, why) for stream in STREAMS}
 
 
 def table(found: dict[str, Found], own: str) -> str:
-    """Markdown; `yes` where both providers of state agree, else what each said."""
+    """Markdown; `yes` where all streams agree, else what each said."""
     lines = ["| | " + " | ".join(found) + " |", "|---|" + "---|" * len(found)]
     notes: list[str] = []
     for step, shape in WORDS.items():
@@ -74,15 +76,15 @@ def table(found: dict[str, Found], own: str) -> str:
 
 
 def _cell(found: Found, step: str, what: str, notes: list[str]) -> str:
-    said = {provider: steps.get(step, "") for provider, steps in found.items()}
+    said = {stream: steps.get(step, "") for stream, steps in found.items()}
     if set(said.values()) == {"yes"}:
         return "yes"
     if not any(said.values()):
         return "–"
-    for provider, words in said.items():
+    for stream, words in said.items():
         if words != "yes":
-            notes.append(f"- {what}, {provider}: {words}")
-    good = [provider for provider, words in said.items() if words == "yes"]
+            notes.append(f"- {what}, {stream}: {words}")
+    good = [stream for stream, words in said.items() if words == "yes"]
     return f"{', '.join(good)} alone" if good else "no"
 
 
@@ -92,21 +94,32 @@ def main() -> int:
     found: dict[str, Found] = {}
     with tempfile.TemporaryDirectory(prefix="floodmark-matrix-") as place:
         packages = other_spark.packages(Path(place, "packages"))
-        for version in asked:
-            folder = Path(place, version)
+        for version in sorted({own, *asked}, key=lambda one: (one != own, one)):
+            folder, python = Path(place, version), other_spark.python_of(version)
             print(f"Spark {version}", flush=True)
-            found[version] = trial(other_spark.python_of(version), folder, "all", packages)
+            found[version] = trial(python, folder, "all", packages)
             if version != own:
-                later = trial(Path(sys.executable), folder, CARRIED, packages)
-                for provider, steps in later.items():
-                    found[version][provider] |= steps
+                add(found[version], trial(Path(sys.executable), folder, CARRIED, packages), CARRIED)
+            if _numbers(version) > _numbers(own):
+                later = trial(python, Path(place, own), CARRIED, packages)
+                add(found[version], later, CONTINUED)
             print(json.dumps(found[version]), flush=True)
+        found = {version: found[version] for version in asked}
     text = table(found, own)
     print(text)
     if not sys.argv[1:]:
         write(text)
     answers = [said for one in found.values() for steps in one.values() for said in steps.values()]
     return int(any(said != "yes" for said in answers))
+
+
+def add(found: Found, carried: Found, step: str) -> None:
+    for stream, steps in carried.items():
+        found[stream][step] = steps[CARRIED]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
 
 
 def write(text: str) -> None:

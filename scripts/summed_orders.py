@@ -8,8 +8,8 @@ from floodmark import pipeline
 
 @pipeline(checkpoint="{root}/checkpoint")
 def sales(spark, start, *, root, orders, sink):
-    rows = spark.readStream.schema("customer STRING, paid LONG").json(orders)
-    summed = rows.groupBy("customer").agg(SUMS)
+    rows = spark.readStream.schema("at TIMESTAMP, customer STRING, paid LONG").json(orders)
+    summed = rows.groupBy(KEYS).agg(SUMS)
 
     def write(batch, number):
         batch.coalesce(1).write.mode("overwrite").json(sink)
@@ -20,5 +20,9 @@ TOTAL = 'F.sum("paid").alias("total")'
 COUNTED = TOTAL + ', F.count("paid").alias("count")'
 
 
-def application(sums: str) -> str:
-    return _CODE.replace("SUMS", sums)
+CUSTOMER = '"customer"'
+IN_WINDOWS = 'F.window("at", "1 hour"), "customer"'
+
+
+def application(sums: str, keys: str = CUSTOMER) -> str:
+    return _CODE.replace("SUMS", sums).replace("KEYS", keys)

@@ -75,6 +75,14 @@ def require_state_extra() -> None:
         )
 
 
+def no_pyspark(extras: str = "spark") -> ExtraMissing:
+    return ExtraMissing(
+        "this runs code on Spark, and pyspark is not installed",
+        "Reading a checkpoint does not need pyspark, so the base install leaves it out.",
+        f"Install it with: pip install 'floodmark[{extras}]'",
+    )
+
+
 class NotACheckpoint(FloodmarkError):
     """The location can be read, but is something else."""
 

@@ -126,4 +126,5 @@ def test_no_pyspark(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(place / "away"), before])))
     found = floodmark("run", "app.py", cwd=place)
     assert found.returncode == 2
+    assert found.stderr.startswith("ExtraMissing: this runs code on Spark, and pyspark is not inst")
     assert "pip install 'floodmark[spark]'" in found.stderr

@@ -204,6 +204,20 @@ def test_a_change_is_found_with_its_rows(spark: Any, name: str, tmp_path: Path) 
     judged(CHANGES[name], run(tmp_path, CHANGES[name]))
 
 
+@pytest.mark.spark
+def test_a_migration_is_for_the_checkpoint_of_the_user_not_for_a_fork(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change = CHANGES["an aggregate added"]
+    pair = Pair(tmp_path, change)
+    elsewhere = pair.new.read_text().replace(str(pair.place), str(tmp_path / "other"))
+    pair.new.write_text(elsewhere)
+    assert pair.compare(batches=change.batches).migrated
+    said = [one for one in capsys.readouterr().err.splitlines() if "is judged with" in one]
+    assert said
+    assert all(one.endswith(f"is judged with {pair.place}") for one in said), said
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("name", CHANGES)
 def test_every_change_is_found_with_its_rows(spark: Any, name: str, tmp_path: Path) -> None:

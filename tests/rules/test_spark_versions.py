@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from broken.meeting import CONF, meeting
-from floodmark.checkpoint.conf_keys import as_spark_reads
 from floodmark.rules.restarts.reason import Verdict
 from floodmark.rules.restarts.verdict import judge_restart
 
@@ -28,15 +27,3 @@ def test_what_4_3_pins_stops_an_earlier_spark(
     found = [one for one in judged.reasons if one.rule == "spark-downgraded" and key in one.what]
     assert bool(found) is stops
     assert all(one.verdict is Verdict.NEEDS_NEW_CHECKPOINT for one in found)
-
-
-def test_what_4_3_assumes_of_an_older_checkpoint() -> None:
-    """With the session's defaults, a window in a key would be another one than the state's."""
-    nullable = "spark.sql.streaming.statefulOperator.alwaysNullableOutput.enabled"
-    assert as_spark_reads({"spark.sql.shuffle.partitions": "4"}) == {
-        "spark.sql.shuffle.partitions": "4",
-        "spark.sql.dropDuplicates.deterministicKeyOrder.enabled": "false",
-        nullable: "false",
-    }
-    assert as_spark_reads({nullable: "true"})[nullable] == "true"
-    assert as_spark_reads({}) == {}, "a query that has not begun gets what is new"

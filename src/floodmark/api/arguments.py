@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from floodmark.checkpoint.conf_keys import MASTER
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.errors import (
-    ExtraMissing,
     NotACheckpoint,
     WrongUse,
     missing_for_state,
+    no_pyspark,
     require_state_extra,
 )
 
@@ -51,12 +51,7 @@ def require_spark_extra(and_state: bool = True) -> None:
 
     lacks_state = and_state and bool(missing_for_state())
     if find_spec("pyspark") is None:
-        extras = "spark,state" if lacks_state else "spark"
-        raise ExtraMissing(
-            "this runs code on Spark, and pyspark is not installed",
-            "Reading a checkpoint does not need pyspark, so the base install leaves it out.",
-            f"Install it with: pip install 'floodmark[{extras}]'",
-        )
+        raise no_pyspark("spark,state" if lacks_state else "spark")
     if and_state:
         require_state_extra()
 

@@ -150,7 +150,7 @@ def compare(
             query=query,
             py_files=py_files,
             script_limit=script_limit,
-            carrying=Carrying(True, 0.0),
+            carrying=Carrying(True, 0.0, original=checkpoint.path),
         )
 
     with log_to(spark_log, "compare") as log:

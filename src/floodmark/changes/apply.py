@@ -52,6 +52,8 @@ class Carrying:
     """Names that the user accepts, for verbs without such names of their own."""
     watch_seconds: float = 0.0
     """A change in place first watches the checkpoint for this time, and reports what it saw."""
+    original: str | None = None
+    """The user's checkpoint, where the change begins with a copy of it: code names this one."""
 
 
 @dataclass(frozen=True)

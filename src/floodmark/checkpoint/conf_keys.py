@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 PROVIDER_CLASS = "spark.sql.streaming.stateStore.providerClass"
 STATE_CODEC = "spark.sql.streaming.stateStore.compression.codec"
@@ -29,14 +27,3 @@ JARS = "spark.jars"
 DRIVER_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 CODEC = "spark.io.compression.codec"
 REMOTE = "spark.remote"
-
-_BEFORE_4_3 = {DEDUP_KEY_ORDER: "false", NULLABLE_OUTPUT: "false"}
-"""What Spark 4.3 assumes of a checkpoint that does not pin these; a new query begins with true.
-
-The second one makes the window of a key nullable, which an older state's is not.
-"""
-
-
-def as_spark_reads(pinned: Mapping[str, str]) -> dict[str, str]:
-    """Return a checkpoint's settings with those that Spark adds to an older one's."""
-    return {**_BEFORE_4_3, **pinned} if pinned else {}

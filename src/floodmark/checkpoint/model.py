@@ -228,6 +228,15 @@ class Checkpoint:
         return entry.metadata.conf if entry and entry.metadata else _NOTHING
 
     @property
+    def restart_pins(self) -> Mapping[str, str] | None:
+        """The pinned settings, even if there are none; None where the session alone decides.
+
+        That is so without a planned batch, and in the log of Spark 2.0, which has no metadata.
+        """
+        entry = self.latest_entry
+        return entry.metadata.conf if entry and entry.metadata else None
+
+    @property
     def could_be(self) -> dict[str, tuple[str, ...]]:
         """Source → other kinds whose offsets look the same, if nobody has said its kind."""
         unsaid = (one for one in self.sources if one.id not in self.said_kinds)

@@ -8,6 +8,7 @@ import click
 
 from floodmark import api
 from floodmark.addresses import public_url
+from floodmark.checkpoint.layout import STARTS
 from floodmark.cli import options
 from floodmark.cli.text import ci_reports, echo, style, wrapped
 
@@ -86,6 +87,10 @@ def command(
         ci_reports.show(ci_reports.of_judgement(judgement, application), form)
     else:
         echo(text(judgement, checkpoint, application))
+    if named["adopt"]:
+        old = named["old"] or f"{application} of {named['old_ref']}"
+        noted = f"Noted as the code of the last start, in {public_url(checkpoint)}/{STARTS}: {old}"
+        echo(noted if is_document else f"\n{noted}", err=is_document)
     return 0 if judgement.verdict.is_yes else 1
 
 

@@ -255,9 +255,13 @@ def show_error(error: FloodmarkError, checkpoint: str | None = None) -> None:
         from floodmark.rules.pasteable import with_places
 
         why, do = (with_places(part, {"CP": public_url(checkpoint)}) for part in (why, do))
-    lines = [f"{type(error).__name__}: {one_line(error.what)}"]
-    lines += [f"  {line}" for part in (why, do) if part for line in part.splitlines()]
-    echo(_public("\n".join(lines)), err=True)
+    # A secret is hidden before a line break can lie in it.
+    from floodmark.cli.text.prose import prose  # most commands end without an error
+
+    lines = prose(_public(f"{type(error).__name__}: {one_line(error.what)}"), err=True)
+    for part in (why, do):
+        lines += [one for line in _public(part).splitlines() for one in prose(line, "  ", err=True)]
+    echo("\n".join(lines), err=True)
 
 
 def _checkpoint_of(arguments: list[str]) -> str | None:

@@ -12,6 +12,7 @@ import click
 from floodmark import api
 from floodmark.cli import options
 from floodmark.cli.text import count, echo, size, style, table
+from floodmark.cli.text.prose import prose
 from floodmark.visible import one_line
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def render(change: Change, out: str | None = None) -> str:
     if plan.steps:
         lines += ["", table(list(_rows(plan)))]
     if plan.notes:
-        lines += ["", *(f"  {one_line(note)}" for note in plan.notes)]
+        lines += ["", *(line for note in plan.notes for line in prose(one_line(note), "  "))]
     if plan.consequences:
         lines += ["", "  What it means for the sink:"]
         rows = [(item.sink, _mark(item.words, item.loses_or_repeats)) for item in plan.consequences]

@@ -457,8 +457,10 @@ def test_old_code_of_a_revision_is_adopted(
     assert "--old-ref v9: git does not find it" in words
 
     git("checkout", "-q", "--", "app")
-    status, found, _ = command(capsys, "check", place, script, *old, "--adopt", "--", place)
+    status, found, words = command(capsys, "check", place, script, *old, "--adopt", "--", place)
     assert (status, found["verdict"]) == (0, "same")
+    noted = f"Noted as the code of the last start, in {place}/_floodmark/starts: {script} of HEAD"
+    assert noted in words
     status, found, _ = command(capsys, "check", place, script, "--json", "--", place)
     assert (status, found["verdict"]) == (0, "same")
     status, _, words = command(capsys, "check", place, script, *old, "--adopt", "--", place)

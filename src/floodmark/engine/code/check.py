@@ -13,7 +13,6 @@ from floodmark.checkpoint.conf_keys import (
     SHUFFLE_PARTITIONS,
     SOURCE_EVOLUTION,
     STATE_FORMAT,
-    as_spark_reads,
 )
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outline import Outline
@@ -296,10 +295,10 @@ def compare_held(
     code = [source.kind for source in read_sources(writer)]
     checkpoint, folders = with_code_kinds(held.checkpoint, code), source_folders(writer)
     # A schema does not depend on the number of partitions, and 200 partitions take long to run.
-    pins = as_spark_reads(checkpoint.conf)
-    pins.pop(SHUFFLE_PARTITIONS, None)
+    few = {SHUFFLE_PARTITIONS: "1"}
     last = old or held.last
-    drawn = outline(writer, pins, redaction=last.redaction if last else None)
+    redaction = last.redaction if last else None
+    drawn = outline(writer, few, redaction=redaction, pinned=checkpoint.restart_pins)
     return Comparison(
         checkpoint,
         held.held,

@@ -73,15 +73,23 @@ class ApplicationCode:
 
 @contextlib.contextmanager
 def drawing(
-    code: ApplicationCode, conf: Mapping[str, str], redaction: Redaction | None = None
+    code: ApplicationCode,
+    conf: Mapping[str, str],
+    redaction: Redaction | None = None,
+    pinned: Mapping[str, str] | None = None,
 ) -> Iterator[Drawing]:
-    """Outline the code in a session that lives as long as the `with`; `conf`: pinned settings."""
+    """Outline the code in a session that lives as long as the `with`.
+
+    `pinned` holds the settings that the old checkpoint pins, and `conf` those that override them.
+    """
     with (
         code.built() as one,
         tempfile.TemporaryDirectory(prefix="floodmark-drawn-", ignore_cleanup_errors=True) as place,
     ):
         partitions = one.spark.conf.get(SHUFFLE_PARTITIONS)
-        found = outline(one.writer, {SHUFFLE_PARTITIONS: partitions, **conf}, place, redaction)
+        pins = None if pinned is None else {SHUFFLE_PARTITIONS: partitions, **pinned}
+        own = conf if pinned is not None else {SHUFFLE_PARTITIONS: partitions, **conf}
+        found = outline(one.writer, own, place, redaction, pins)
         files = open_files(f"{place}/{CHECKPOINT}")
         loaded = load(files, Entries.ALL)
         initial = initial_values(one.writer)

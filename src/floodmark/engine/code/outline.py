@@ -22,6 +22,7 @@ from floodmark.checkpoint.conf_keys import (
 from floodmark.checkpoint.outline import OperatorOutline, Outline, SourceOutline
 from floodmark.engine.code.empty_leaves import EmptyLeaves, frame_of, replace_leaves
 from floodmark.engine.code.query import Query, read_query, sql_conf
+from floodmark.engine.code.restart_conf import restart_conf
 from floodmark.engine.run.failure import sentence_of
 from floodmark.engine.spark.jvm import NOT_COMPILED
 from floodmark.engine.spark.scala import jvm_field
@@ -52,16 +53,48 @@ def outline(
     conf: Mapping[str, str] | None = None,
     folder: str | Path | None = None,
     redaction: Redaction | None = None,
+    pinned: Mapping[str, str] | None = None,
 ) -> Outline:
     """Outline the query of a DataStreamWriter.
 
-    `conf` holds the settings that a checkpoint pins: they decide the state's formats. `folder` is
-    an empty folder on this machine that keeps the checkpoint that Spark made, as
-    `folder/checkpoint`. `redaction` is that of the note with which the outline is compared.
+    `pinned` holds the settings that a checkpoint pins, which decide the state's formats; None is
+    a query that has no checkpoint yet. `conf` overrides them. `folder` is an empty folder on this
+    machine that keeps the checkpoint that Spark made, as `folder/checkpoint`. `redaction` is that
+    of the note with which the outline is compared.
     """
+    try:
+        return _outlined(writer, conf or {}, folder, redaction, pinned)
+    except CannotOutline as error:
+        if pinned is None or not _is_possible_anew(writer, conf or {}):
+            raise
+        raise CannotOutline(
+            "this Spark cannot continue the new code with the state formats of the checkpoint",
+            error.why,
+            "Without this state it can start: `floodmark upgrade CP NEW --without-state`. Or run "
+            "the Spark that made the checkpoint.",
+        ) from error
+
+
+def _is_possible_anew(writer: Any, conf: Mapping[str, str]) -> bool:
+    """Whether Spark can plan the code for a new checkpoint."""
+    try:
+        _outlined(writer, conf, None, None, None)
+    except CannotOutline:
+        return False
+    return True
+
+
+def _outlined(
+    writer: Any,
+    conf: Mapping[str, str],
+    folder: str | Path | None,
+    redaction: Redaction | None,
+    pinned: Mapping[str, str] | None,
+) -> Outline:
     query = read_query(writer)
     with _place(folder) as place:
-        session = clone_session(writer._spark, {**_PLAIN, **(conf or {}), **_UNNAMED})
+        settings = {**_PLAIN, **restart_conf(writer._spark, pinned), **conf, **_UNNAMED}
+        session = clone_session(writer._spark, settings)
         try:
             drawn = place / CHECKPOINT
             plan = jvm_field(writer._jwrite, "ds").queryExecution().analyzed()

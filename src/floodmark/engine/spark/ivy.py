@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Protocol
 from xml.etree import ElementTree  # nosec B405 # for the user's own Maven settings alone
 
-from floodmark.errors import FloodmarkError, WrongUse
+from floodmark.errors import FloodmarkError, WrongUse, no_pyspark
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,7 @@ def spark_home() -> Path:
         return Path(chosen)
     package = importlib.util.find_spec("pyspark")
     if package is None or not package.submodule_search_locations:
-        raise FloodmarkError(
-            "pyspark is not installed",
-            "floodmark fetches the connectors that fit the installed Spark.",
-            "pip install 'floodmark[spark]'",
-        )
+        raise no_pyspark()
     return Path(next(iter(package.submodule_search_locations)))
 
 

@@ -22,7 +22,7 @@ from floodmark.engine.spark.cluster import not_started, require_master, say_when
 from floodmark.engine.spark.jars import needed
 from floodmark.engine.spark.java import require_java
 from floodmark.engine.spark.jvm import is_gone, kill, own_jvm, quiet_when_gone
-from floodmark.errors import WrongUse
+from floodmark.errors import WrongUse, no_pyspark
 from floodmark.progress import tell
 from floodmark.secret_text import remember, remember_all, remember_environment
 
@@ -53,11 +53,7 @@ def spark_version() -> str:
     try:
         from pyspark import __version__
     except ImportError:
-        raise WrongUse(
-            "pyspark is not installed",
-            "Running a stream needs pyspark; reading a checkpoint does not.",
-            "Install it: pip install 'floodmark[spark]'",
-        ) from None
+        raise no_pyspark() from None
     version: str = __version__
     return version
 

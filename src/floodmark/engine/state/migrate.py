@@ -21,7 +21,7 @@ from floodmark.changes.planners.kept_operators import Drawn, Kept, kept_operator
 from floodmark.changes.planners.migrate import Migration, pinned, plan_migrate
 from floodmark.changes.planners.state_layout import StateLayout
 from floodmark.changes.state_rewriter import StateRewriter
-from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS, as_spark_reads
+from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.plan.tree import Expression, PlanTree, hidden_expression
 from floodmark.checkpoint.source_kinds import with_code_kinds
 from floodmark.checkpoint.start_note import LastStart, last_start
@@ -119,6 +119,11 @@ class MigrationPlan:
     def check(self, step: RewriteState, places: PlanPlaces) -> None:
         self.rewriter.check(step, places)
 
+    def _places(self, origin: Origin) -> tuple[str, ...]:
+        """Return the checkpoints that the code may name; messages name the first."""
+        original = self.carrying.original
+        return (*(() if original is None else (original,)), self.new, origin.location)
+
     def plan(self, origin: Origin, stack: contextlib.ExitStack) -> Plan:
         """Plan the migration; rows of a user's function are made and checked first."""
         asked = self.asked
@@ -127,11 +132,12 @@ class MigrationPlan:
         bare = old_operators(origin, self.request, None)
         # A schema does not depend on the number of partitions: the rows are spread afterwards.
         layout = {k: v for k, v in asked.layout.conf.items() if k != SHUFFLE_PARTITIONS}
-        conf = {**as_spark_reads(pinned(origin.checkpoint, bare)), **asked.conf, **layout}
+        conf, before = {**asked.conf, **layout}, pinned(origin.checkpoint, bare)
         noted = last_start(acting_note(origin.files, origin.checkpoint.committed_batch))
         # The redaction is the same each time, and that of the note with which the plan compares.
         redaction = noted.redaction if noted else Redaction.about(f"{origin.location} {self.new}")
-        found = stack.enter_context(drawing(asked.code(self.new, origin.location), conf, redaction))
+        code_drawn = drawing(asked.code(*self._places(origin)), conf, redaction, before)
+        found = stack.enter_context(code_drawn)
         last = noted
         with old_code(asked.app, asked.from_app, asked.old_ref) as given:
             if given is not None:
@@ -141,7 +147,7 @@ class MigrationPlan:
                     asked.session,
                     asked.script,
                     # It runs with the arguments of the new code, and may name the new place.
-                    (origin.location, self.new),
+                    self._places(origin),
                     redaction,
                 ).last_start
         told = with_code_kinds(origin.checkpoint, [one.kind for one in found.sources])
@@ -377,7 +383,7 @@ def drawn_beside(
 ) -> tuple[tuple[Kept, ...], Drawn]:
     """Return the old operators and the new ones, for a skeleton."""
     old = old_operators(origin, UpgradeOptions(), None)
-    with drawing(code, {**as_spark_reads(pinned(origin.checkpoint, old)), **conf}) as found:
+    with drawing(code, conf, pinned=pinned(origin.checkpoint, old)) as found:
         return old, found.drawn
 
 
