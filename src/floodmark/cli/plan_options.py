@@ -11,8 +11,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.text import count, echo, size, style, table
-from floodmark.cli.text.prose import prose
+from floodmark.cli.text import count, echo, size, style, table, terminal_columns
 from floodmark.visible import one_line
 
 if TYPE_CHECKING:
@@ -156,13 +155,21 @@ def render(change: Change, out: str | None = None) -> str:
     if plan.steps:
         lines += ["", table(list(_rows(plan)))]
     if plan.notes:
-        lines += ["", *(line for note in plan.notes for line in prose(one_line(note), "  "))]
+        lines += ["", *(line for note in plan.notes for line in _lines(one_line(note)))]
     if plan.consequences:
         lines += ["", "  What it means for the sink:"]
         rows = [(item.sink, _mark(item.words, item.loses_or_repeats)) for item in plan.consequences]
         lines.append(table(rows, "    "))
     lines += ["", _ending(change, out)]
     return "\n".join(lines)
+
+
+def _lines(note: str) -> list[str]:
+    if terminal_columns() is None:
+        return [f"  {note}"]
+    from floodmark.cli.text.prose import prose
+
+    return prose(note, "  ")
 
 
 def _mark(words: str, marked: bool) -> str:
