@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,10 +9,11 @@ from typing import Any
 
 import pytest
 from dedup_order import APP, run, wanted, write_input
-from test_continuity import HERE, SPARKS
+from test_continuity import HERE
 
 from floodmark import api
 from floodmark.changes.apply import Carrying
+from other_spark import environment, python_of
 
 
 @pytest.mark.soak
@@ -23,11 +23,9 @@ from floodmark.changes.apply import Carrying
 def test_six_columns_go_on_in_4_2(
     version: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    python = SPARKS / version / "bin" / "python"
-    if not python.exists():
-        pytest.skip(f"Spark {version} is not here")
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK"))}
-    begun = [str(python), str(HERE / "dedup_order.py"), "first", str(tmp_path)]
+    both = environment(tmp_path / "packages")
+    inherited = {k: v for k, v in both.items() if not k.startswith(("PYSPARK", "SPARK"))}
+    begun = [str(python_of(version)), str(HERE / "dedup_order.py"), "first", str(tmp_path)]
     subprocess.run(begun, env=inherited, check=True)
     write_input(tmp_path / "in", 1)
     right = wanted(spark, tmp_path / "in")
