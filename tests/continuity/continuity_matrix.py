@@ -429,7 +429,9 @@ def main(folder: Path, *wanted: str, every: bool = False, scripts: bool = False)
 
     def tell(outcome: Outcome) -> None:
         outcomes.append(outcome)
-        print(json.dumps({**asdict(outcome), "spark": pyspark.__version__}), flush=True)
+        # While floodmark runs a script in another thread, sys.stdout is not this process's own.
+        told = json.dumps({**asdict(outcome), "spark": pyspark.__version__})
+        print(told, file=sys.__stdout__, flush=True)
 
     late = []
     # A stream waits more than it works.
@@ -446,6 +448,7 @@ def main(folder: Path, *wanted: str, every: bool = False, scripts: bool = False)
         tell(run_one(numbered))
     print(summary(outcomes), file=sys.stderr)
     spark.stop()
+    assert len(outcomes) == len(chosen)
     return 0 if all(one.carried for one in outcomes) else 1
 
 

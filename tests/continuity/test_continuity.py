@@ -80,6 +80,11 @@ def test_every_scenario(
         outcomes.append(Outcome(**found))
     with capsys.disabled():
         print(f"\nSpark {version}: {summary(outcomes)}")
+    known = {one.name for one in scenarios()}
     assert outcomes
+    assert {one.name for one in outcomes} <= known
+    # Its status is of all outcomes: none was lost on the way here.
+    assert (done.returncode == 0) == all(one.carried for one in outcomes)
+    assert version != "4.2.0" or ways or len(outcomes) == len(known)
     assert [(one.name, one.why) for one in outcomes if not one.carried] == []
     assert [one.name for one in outcomes if one.verdict == "needs-new-checkpoint"] == []
