@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from floodmark import errors
 from floodmark.diagnosis.held import gather_held
 from floodmark.errors import ExtraMissing
-from floodmark.statestore import packages
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 
@@ -21,7 +21,7 @@ def test_only_windows_in_the_state_need_the_state_extra(
 ) -> None:
     """`pip install 'floodmark[spark]'` is enough for `check`, unless state has to be read."""
     files = open_files(str(GOLDEN / name / "checkpoint"))
-    monkeypatch.setattr(packages, "_NEEDED", ("no_such_package",))
+    monkeypatch.setattr(errors, "_OF_STATE", ("no_such_package",))
     if needs:
         with pytest.raises(ExtraMissing, match="no_such_package") as raised:
             gather_held(files, load(files))

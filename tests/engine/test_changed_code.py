@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql import functions
 from streams import put_orders, read_orders, run
 
+from floodmark import errors
 from floodmark.engine.code import check
 from floodmark.engine.start.launch import start
 from floodmark.errors import NoAnswer, Refused
-from floodmark.statestore import packages
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 
@@ -87,7 +87,7 @@ def test_without_the_state_extra_all_but_the_windows_is_compared(
     query = hourly("count(*)").option("checkpointLocation", str(checkpoint)).start()
     assert query.awaitTermination(300)
     put_orders(orders, "b", ("c1", "3.00"))
-    monkeypatch.setattr(packages, "_NEEDED", ("no_such_package",))
+    monkeypatch.setattr(errors, "_OF_STATE", ("no_such_package",))
     with pytest.raises(Refused, match="FM322"):
         start(hourly("count(*)", "sum(amountPaid)"), checkpoint)
     run(hourly("count(*)"), checkpoint)
