@@ -12,9 +12,7 @@ from streams import put_orders, read_orders, run
 from floodmark import errors
 from floodmark.engine.code import check
 from floodmark.engine.start.launch import start
-from floodmark.errors import NoAnswer, Refused
-from floodmark.storage.files import open_files
-from floodmark.storage.load import load
+from floodmark.errors import Refused
 
 pytestmark = pytest.mark.spark
 
@@ -113,24 +111,3 @@ def test_a_watermark_and_a_legacy_setting_are_looked_at_too(
     session.conf.set("spark.sql.legacy.timeParserPolicy", "LEGACY")
     with pytest.raises(Refused, match="FM355"):
         start(hours("at"), checkpoint)
-
-
-def test_new_code_is_drawn_with_what_a_later_spark_assumes_of_the_checkpoint(
-    session: Any, orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Under Spark 4.3, a session's defaults are not those of a checkpoint that 4.2 began."""
-    checkpoint = tmp_path / "ck"
-    query = totals(session, orders).option("checkpointLocation", str(checkpoint)).start()
-    assert query.awaitTermination(300)
-    seen: dict[str, str] = {}
-
-    def drawn(_writer: Any, conf: dict[str, str], **_: Any) -> None:
-        seen.update(conf)
-        raise NoAnswer("seen")
-
-    monkeypatch.setattr(check, "outline", drawn)
-    files = open_files(str(checkpoint))
-    with pytest.raises(NoAnswer, match="seen"):
-        check.compare(totals(session, orders), files, load(files))
-    assert seen["spark.sql.streaming.statefulOperator.alwaysNullableOutput.enabled"] == "false"
-    assert "spark.sql.shuffle.partitions" not in seen
