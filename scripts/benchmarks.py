@@ -57,13 +57,21 @@ def run(path: Path, limit: float | None, arguments: list[str]) -> Results:
     return {
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "seconds": round(time.monotonic() - began),
-        "arguments": arguments,
+        "arguments": _told_arguments(arguments),
         "ended": _ended(told, status),
         "machine": machine(),
         "claims": [],
         "series": [],
         **told,
     }
+
+
+def _told_arguments(arguments: list[str]) -> list[str]:
+    """Leave out where the data lay: that is of this machine alone."""
+    if "--folder" not in arguments:
+        return arguments
+    at = arguments.index("--folder")
+    return arguments[:at] + arguments[at + 2 :]
 
 
 def _ended(told: Results, status: int | None) -> str:
