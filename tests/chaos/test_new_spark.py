@@ -60,7 +60,8 @@ class Upgraded:
         return Driver(
             self._base,
             settings,
-            self._scenario.conf,
+            # Spark 4 turns ANSI mode on, and `run` asks to choose (FM355).
+            {**self._scenario.conf, **({} if old else {"spark.sql.ansi.enabled": "false"})},
             available_now=available_now,
             environment={
                 **(self._old_environment if old else {}),
