@@ -1,5 +1,7 @@
 """What `floodmark replay` of one batch costs beside a plain session that runs the same batch.
 
+    python bench/replay_cost.py [--rounds 5]
+
 The other side is a plain Python process that starts Spark with the same script on a copy of the
 checkpoint in which that batch is not committed: Spark runs it again and ends. `replay` runs it on
 a fork, keeps its rows, and compares the state with the checkpoint's, key by key. They take turns.
@@ -8,6 +10,7 @@ Then a fork on the checkpoint's own disk is watched: state files in it must be l
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import os
@@ -62,6 +65,9 @@ def copied_state(whole: Path, replay: list[str], scratch: Path, last: int) -> tu
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    rounds = parser.parse_args().rounds
     claims = Claims()
     with tempfile.TemporaryDirectory() as made:
         place = Path(made)
@@ -82,7 +88,7 @@ def main() -> None:
         replay = [FLOODMARK, "replay", str(whole), "--batch", str(last), "--app", str(script)]
         replay += ["--json", "--", str(whole)]
         ratios = []
-        for number in range(ROUNDS):
+        for number in range(rounds):
             copy = place / f"copy-{number}"
             shutil.copytree(whole, copy)
             for name in (f"commits/{last}", f"commits/.{last}.crc"):
@@ -91,7 +97,10 @@ def main() -> None:
             assert (copy / "commits" / str(last)).exists(), "the batch was run"
             again = command_seconds(replay)
             ratios.append(again / plain)
-            print(f"  plain session {plain:.2f} s, replay {again:.2f} s: {again / plain:.2f}")
+            print(
+                f"  plain session {plain:.2f} s, replay {again:.2f} s: {again / plain:.2f}",
+                flush=True,
+            )
         linked, copied = copied_state(whole, replay, place / "scratch", last)
         print(f"  fork on the same disk: {linked} state files linked, {copied} bytes copied")
         assert linked, "the fork was seen"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from floodmark.engine.spark.java import find_java, major_of, require_java
-from floodmark.engine.spark.jvm import short_lived_jvm
+from floodmark.engine.spark.jvm import few_batches_jvm, short_lived_jvm
 from floodmark.errors import WrongUse
 
 VECTOR = "java.base jdk.incubator.vector"
@@ -77,3 +78,32 @@ def test_a_short_lived_jvm_compiles_lightly_and_the_users_options_win(
         assert os.environ["SPARK_LAUNCHER_OPTS"] == "-XX:TieredStopAtLevel=1"
     assert os.environ["SPARK_SUBMIT_OPTS"] == "-XX:TieredStopAtLevel=4"
     assert "SPARK_LAUNCHER_OPTS" not in os.environ
+
+
+def test_a_jvm_for_a_few_batches_still_optimizes_hot_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Dmine=1")
+    monkeypatch.delenv("SPARK_LAUNCHER_OPTS", raising=False)
+    with few_batches_jvm():
+        *ours, users = os.environ["SPARK_SUBMIT_OPTS"].split()
+        launcher = os.environ["SPARK_LAUNCHER_OPTS"]
+    assert users == "-Dmine=1"
+    assert os.environ["SPARK_SUBMIT_OPTS"] == "-Dmine=1"
+    assert "SPARK_LAUNCHER_OPTS" not in os.environ
+    assert launcher == "-XX:TieredStopAtLevel=1"
+    assert not any("TieredStopAtLevel" in one for one in ours)
+    # This Java knows each of them, and the optimizing compiler is only later than by default.
+    before, after = (_java_flags(options) for options in ([], ours))
+    for one in ours:
+        name = one.removeprefix("-XX:").partition("=")[0]
+        assert after[name] > before[name] > 0, name
+
+
+def _java_flags(options: list[str]) -> dict[str, int]:
+    told = subprocess.run(
+        ["java", *options, "-XX:+PrintFlagsFinal", "-version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    words = (line.split() for line in told.splitlines())
+    return {one[1]: int(one[3]) for one in words if len(one) > 3 and one[3].isdecimal()}

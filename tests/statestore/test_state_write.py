@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from floodmark.state.files.records import Records
 from floodmark.state.files.rocksdb import read_snapshot
 from floodmark.state.rows.rowbytes import row_bytes
 from floodmark.state.shapes.tally import Tally, tally
+from floodmark.statestore import write
 from floodmark.statestore.store import StoreAt
 from floodmark.statestore.write import HDFS, ROCKSDB, StoreFormat, write_store
 from floodmark.storage.files import Files, open_files
@@ -109,4 +111,29 @@ def test_column_families_are_numbered_and_counted(files: Files) -> None:
     assert snapshot.families == {"total": 1, "$count": 2}
     assert snapshot.internal == {"$count"}
     assert snapshot.num_keys == 1
+    assert _read(files, 3, ROCKSDB) == rows
+
+
+def test_a_table_begins_when_the_one_before_it_is_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RocksDB then never holds rows of two tables, and the size of the state does not matter."""
+    count = 40
+    rows = {f"k{at:07}".encode(): bytes(56) for at in range(count * 100)}
+    a_piece = 100 * (8 + 56 + write._A_ROW)
+    monkeypatch.setattr(write, "_TABLE_BYTES", 4 * a_piece)
+    here = tmp_path / "temporary"
+    here.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(here))
+    files = open_files(str(tmp_path / "checkpoint"))
+    tables = []
+
+    def watched() -> Iterator[Records]:
+        for records in _pieces(rows, 100):
+            yield records
+            tables.append(len(list(here.glob("floodmark-state-*/db/*.sst"))))
+
+    written = write_store(files, "state/0/0", 3, watched(), StoreFormat(ROCKSDB))
+    assert tables == [piece // 4 for piece in range(1, count + 1)]
+    assert len([file for file in written.files if file.path.endswith(".sst")]) == count // 4
     assert _read(files, 3, ROCKSDB) == rows

@@ -30,9 +30,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HDFS, ROCKSDB = "hdfs", "rocksdb"
-_WRITE_BUFFER = 32 << 20
-"""Each store that is written has two buffers in memory: one is filled while the other goes to
-disk. A rewrite needs this much memory, whatever the size of the state."""
+_TABLE_BYTES = 16 << 20
+"""Rows of so many bytes make a table. RocksDB keeps them in memory until then, and no others: the
+next rows wait until the table is on disk. So memory does not grow with the state."""
+_A_ROW = 40
+"""Bytes that RocksDB keeps in memory for a row, besides its key and its value."""
+_WRITE_BUFFER = 2 * _TABLE_BYTES
+"""Here RocksDB would begin a table by itself."""
 _TABLE_FORMAT = 5
 """A format that Spark 3.5's RocksDB can read; newer versions write 6 by default."""
 _BLOOM_BITS = 10.0
@@ -173,7 +177,7 @@ def _fill(database: Path, rows: Iterable[Records], style: StoreFormat) -> int:
     from rocksdict import WriteBatch
 
     internal = [style.families[name] for name in style.internal if name in style.families]
-    count = 0
+    count = held = 0
     with _new_database(database) as opened:
         for records in rows:
             batch = WriteBatch(raw_mode=True)
@@ -181,6 +185,10 @@ def _fill(database: Path, rows: Iterable[Records], style: StoreFormat) -> int:
             for key, value in pairs:
                 batch.put(key, value)
             opened.write(batch)
+            held += records.keys.size + records.values.size + _A_ROW * len(records)
+            if held >= _TABLE_BYTES:
+                opened.flush()
+                held = 0
             if internal:
                 count += int(_is_one_of(records, internal).sum())
     return count

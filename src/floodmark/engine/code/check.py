@@ -32,7 +32,7 @@ from floodmark.engine.code.skeleton_checkpoint import skeleton_checkpoint
 from floodmark.engine.code.source_tables import read_tables
 from floodmark.engine.pipelines.building import built
 from floodmark.engine.spark.hadoop import checkpoint_files
-from floodmark.engine.spark.jvm import short_lived_jvm
+from floodmark.engine.spark.jvm import few_batches_jvm, short_lived_jvm
 from floodmark.engine.start.notes import add_note, note_of
 from floodmark.errors import FloodmarkError, WrongUse
 from floodmark.progress import tell
@@ -98,8 +98,7 @@ def _judged(
     outlined: HeldCheckpoint | None = None,
 ) -> Judgement:
     with contextlib.ExitStack() as closing:
-        if not request.rehearse:
-            closing.enter_context(short_lived_jvm())
+        closing.enter_context(few_batches_jvm() if request.rehearse else short_lived_jvm())
         found = closing.enter_context(
             built(
                 target,

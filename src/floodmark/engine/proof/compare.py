@@ -41,6 +41,7 @@ from floodmark.engine.proof.planned_batches import (
 from floodmark.engine.proof.proof_run import ProofRun
 from floodmark.engine.proof.row_diff import RowCounts, RowDifference, compare_rows
 from floodmark.engine.proof.scratch import empty_folder, scratch_place
+from floodmark.engine.spark.jvm import few_batches_jvm
 from floodmark.errors import NoAnswer, NotCarried, WrongUse
 from floodmark.progress import counted
 from floodmark.rules.restarts.reason import Judgement, Verdict
@@ -134,6 +135,7 @@ def compare_applications(
     with (
         scratch_place(request.run.scratch, "compare", checkpoint.path) as place,
         capped(0, SOURCE_OPTIONS),
+        few_batches_jvm(),
     ):
         run = _Running(files, checkpoint, request, place, first, last)
         before = run.old()
@@ -241,7 +243,7 @@ class _Running:
     def _run(self, batches: PlannedBatches) -> _Ran:
         for batch in counted(range(self.first, self.last + 1), "batches"):
             batches.run(batch)
-        query = batches.query()
+        query = batches.query
         names = distinct_names([one["name"] for one in json.loads(query.schema_json)["fields"]])
         assert isinstance(batches.sink, RowKeeper)
         return _Ran(

@@ -12,6 +12,7 @@ import shlex
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -124,12 +125,14 @@ class PlannedBatches:
     def fork(self) -> WritableFiles:
         return open_files(str(self.place / "fork"))
 
+    @cached_property
     def query(self) -> Query:
+        """Asking Spark takes a while, and the answer stays the same."""
         return read_query(self.writer)
 
     def require_sources(self, batch: int) -> None:
         """Refuse code that reads other sources than the batch was planned for."""
-        own, planned = self.query().sources, self.checkpoint.sources_of(batch)
+        own, planned = self.query.sources, self.checkpoint.sources_of(batch)
         if len(own) != len(planned):
             raise WrongUse(
                 f"the code reads {_count(own)}; batch {batch} was planned for {_count(planned)}",
@@ -199,7 +202,7 @@ class PlannedBatches:
             self._plan(batch)
         session = clone_session(self.writer._spark, PARQUET)
         plan = jvm_field(self.writer._jwrite, "ds").queryExecution().analyzed()
-        query = self.query()
+        query = self.query
         writer = frame_of(session, plan).writeStream.outputMode(query.output_mode.lower())
         with on_a_fork(session):
             found = run_batch(

@@ -40,6 +40,7 @@ from floodmark.engine.proof.replayed_state import (
     store_changes,
 )
 from floodmark.engine.proof.scratch import empty_folder, scratch_place
+from floodmark.engine.spark.jvm import few_batches_jvm
 from floodmark.errors import WrongUse
 from floodmark.progress import counted
 from floodmark.rules.restarts.rehearsal import Rehearsal
@@ -158,6 +159,7 @@ def replay_application(
         scratch_place(request.run.scratch, "replay", checkpoint.path) as place,
         capped(0, SOURCE_OPTIONS),
         remembered_functions(),
+        few_batches_jvm(),
         built(
             chosen,
             settings,
@@ -268,7 +270,7 @@ class _Replaying:
     def _input(self, batch: int, progress: Mapping[str, Any]) -> tuple[SourceRows, ...]:
         """Return the rows of each source; a stream that is read twice counts as one source."""
         saved = self.batches.checkpoint.sources_of(batch)
-        kinds = self.batches.query().sources
+        kinds = self.batches.query.sources
         folders = source_folders(self.batches.writer)
         places = [at for at, folder in enumerate(folders) if folder not in folders[:at]]
         told = list(progress.get("sources") or ())

@@ -13,6 +13,7 @@ from floodmark.statestore.compare import StateDifference
 from floodmark.statestore.diff import StateDiff, diff_state
 from floodmark.statestore.one_key import diff_key
 from floodmark.statestore.open import open_state
+from floodmark.statestore.same_bytes import have_same_bytes
 from floodmark.statestore.view import StateView, with_partitions
 from floodmark.storage.files import Files
 
@@ -72,6 +73,8 @@ def state_match(
     for after in _stores(fork, now, batch):
         try:
             before = open_state(files, checkpoint, after.operator, after.store, batch)
+            if have_same_bytes(before, after):
+                continue
             keys = diff_state(before, after, limit)
         except (StatePurged, StateFileMissing, MalformedFile) as error:
             return StateMatch(

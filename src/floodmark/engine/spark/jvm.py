@@ -37,6 +37,12 @@ NOT_COMPILED = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 _LIGHT_COMPILER = "-XX:TieredStopAtLevel=1"
+# Five times HotSpot's defaults: in a few batches most methods never get hot enough to repay the
+# optimizing compiler. The loops of a large batch still do, some thousand rows later.
+_LATE_COMPILER = (
+    "-XX:Tier4InvocationThreshold=25000 -XX:Tier4MinInvocationThreshold=3000 "
+    "-XX:Tier4CompileThreshold=75000 -XX:Tier4BackEdgeThreshold=200000"
+)
 
 
 @contextlib.contextmanager
@@ -68,13 +74,23 @@ def own_jvm(
         context.launch_gateway = original
 
 
-@contextlib.contextmanager
-def short_lived_jvm() -> Iterator[None]:
+def short_lived_jvm() -> contextlib.AbstractContextManager[None]:
     """Start JVMs with a light compiler: they plan a query and end, so no code gets hot."""
-    before = {name: os.environ.get(name) for name in _JVM_OPTIONS}
+    return _jvm_options(dict.fromkeys(_JVM_OPTIONS, _LIGHT_COMPILER))
+
+
+def few_batches_jvm() -> contextlib.AbstractContextManager[None]:
+    """Start JVMs that optimize later than usual: they run a batch, which may be large, and end."""
+    # The launcher only prints a command line.
+    return _jvm_options(dict(zip(_JVM_OPTIONS, (_LATE_COMPILER, _LIGHT_COMPILER), strict=True)))
+
+
+@contextlib.contextmanager
+def _jvm_options(options: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in options}
     for name, own in before.items():
         # The user's own options come last, so they win.
-        os.environ[name] = f"{_LIGHT_COMPILER} {own}" if own else _LIGHT_COMPILER
+        os.environ[name] = f"{options[name]} {own}" if own else options[name]
     try:
         yield
     finally:
