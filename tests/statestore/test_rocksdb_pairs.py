@@ -16,7 +16,7 @@ import pytest
 
 from floodmark import api
 from floodmark.errors import CannotRead, MalformedFile, OverLimit
-from floodmark.statestore import rocksdb_readers
+from floodmark.statestore import rocksdb_pairs, rocksdb_readers
 from floodmark.statestore.open import open_state
 from floodmark.statestore.rocksdb_pairs import open_database, pairs_of
 from floodmark.statestore.view import StateView
@@ -168,6 +168,37 @@ def test_a_snapshot_that_takes_too_long_is_neither_sound_nor_damaged(
     monkeypatch.setenv("FLOODMARK_LIMITS", "seconds=1")
     with pytest.raises(OverLimit, match="has not answered for 1 seconds"):
         api.doctor(str(SALES), read_data=True)
+
+
+def _open_files() -> Iterator[str]:
+    for one in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the listing itself
+            yield str(one.readlink())
+
+
+def test_tables_are_not_all_open_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each holds an index and a filter in memory, and a large state has hundreds."""
+    import rocksdict
+
+    asked, tables = 30, 60
+    monkeypatch.setattr(rocksdb_pairs, "_OPEN_TABLES", asked)
+    place = str(tmp_path / "db")
+    options = rocksdict.Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_disable_auto_compactions(True)
+    made = rocksdict.Rdict(place, options)
+    for number in range(tables):
+        made[b"%03d" % number] = b"value"
+        made.flush()
+    made.close()
+    assert len(list(Path(place).glob("*.sst"))) == tables
+    database = open_database(place)
+    try:
+        assert database.get(b"%03d" % (tables // 2)) == b"value"
+        opened = list(_open_files())
+        assert 0 < sum(path.startswith(place) and path.endswith(".sst") for path in opened) <= asked
+    finally:
+        database.close()
 
 
 def test_a_reader_that_the_system_ended(started: list[subprocess.Popen[bytes]]) -> None:

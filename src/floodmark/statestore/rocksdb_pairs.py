@@ -28,6 +28,10 @@ _AT_ONCE = 5_000
 """How many pairs to collect before joining them: so many fit into the processor's cache."""
 _JOINED = 10
 _FIRST_PAIRS = 1_000
+_OPEN_TABLES = 64
+_CACHE_BYTES = 8 << 20
+"""Of tables, their indexes and filters: Spark's own options hold those of all tables at once, so
+that memory would grow with the state."""
 
 
 class Pairs(NamedTuple):
@@ -42,6 +46,12 @@ def open_database(place: str) -> Any:
 
     # The database's own options name its merge operator, which lists need.
     options, families = rocksdict.Options.load_latest(place)
+    tables = rocksdict.BlockBasedOptions()
+    tables.set_block_cache(rocksdict.Cache(_CACHE_BYTES))
+    tables.set_cache_index_and_filter_blocks(True)
+    options.set_max_open_files(_OPEN_TABLES)
+    for one in (options, *families.values()):
+        one.set_block_based_table_factory(tables)
     return rocksdict.Rdict(
         place,
         options=options,

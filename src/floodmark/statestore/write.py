@@ -37,6 +37,8 @@ _A_ROW = 40
 """Bytes that RocksDB keeps in memory for a row, besides its key and its value."""
 _WRITE_BUFFER = 2 * _TABLE_BYTES
 """Here RocksDB would begin a table by itself."""
+_OPEN_TABLES = 16
+"""RocksDB otherwise keeps each table open that it has written, and some memory for it."""
 _TABLE_FORMAT = 5
 """A format that Spark 3.5's RocksDB can read; newer versions write 6 by default."""
 _BLOOM_BITS = 10.0
@@ -215,6 +217,7 @@ def _new_database(place: Path) -> Iterator[Any]:
     options.set_compression_type(rocksdict.DBCompressionType.lz4())
     options.set_write_buffer_size(_WRITE_BUFFER)
     options.set_disable_auto_compactions(True)
+    options.set_max_open_files(_OPEN_TABLES)
     options.set_manifest_preallocation_size(64 << 10)
     writing = rocksdict.WriteOptions()
     writing.disable_wal = True
