@@ -45,7 +45,7 @@ from floodmark.errors import NoAnswer, NotCarried, WrongUse
 from floodmark.progress import counted
 from floodmark.rules.restarts.reason import Judgement, Verdict
 from floodmark.rules.restarts.verdict import judge_restart
-from floodmark.screen import fields_html, fields_text
+from floodmark.screen import ShownByFields
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import load
 
@@ -68,8 +68,8 @@ class CompareOptions:
     run: ProofRun = field(default_factory=ProofRun)
 
 
-@dataclass(frozen=True)
-class CodeComparison:
+@dataclass(frozen=True, repr=False)
+class CodeComparison(ShownByFields):
     """The comparison of old and new code's rows for the same past batches."""
 
     checkpoint: str
@@ -103,9 +103,6 @@ class CodeComparison:
     it does with its rows was not compared."""
     exported: str | None = None
     """The folder with all differences; null unless `--export` was given."""
-
-    __repr__ = fields_text
-    _repr_html_ = fields_html
 
     @property
     def differ(self) -> bool:
