@@ -25,11 +25,7 @@ from floodmark.cli import options, plan_options
     metavar="FILE.py",
     help="Its function state(key, value) gives the new key and value.",
 )
-@click.option(
-    "--trust",
-    is_flag=True,
-    help="Unpickle a state that is not plain data: this runs code of its writer.",
-)
+@options.trusting("Unpickle a state that is not plain data: this runs code of its writer.")
 @click.option(
     "--operator",
     default="0",

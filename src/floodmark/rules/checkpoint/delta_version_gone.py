@@ -34,13 +34,12 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_start(situation: Situation) -> Iterator[Finding]:
-    for found in shortfalls(situation):
-        if found.trouble is DeltaTrouble.VERSION_GONE:
-            yield RULE.finding(
-                situation.location,
-                found.words,
-                why="The log's retention (delta.logRetentionDuration) removed versions that the "
-                "stream had not read. Spark fails, or skips them where failOnDataLoss is false.",
-                do="Begin with a new checkpoint that reads the table again, or, to go on with what "
-                'is left, set .option("failOnDataLoss", "false") as well.',
-            )
+    for words in shortfalls(situation, DeltaTrouble.VERSION_GONE):
+        yield RULE.finding(
+            situation.location,
+            words,
+            why="The log's retention (delta.logRetentionDuration) removed versions that the "
+            "stream had not read. Spark fails, or skips them where failOnDataLoss is false.",
+            do="Begin with a new checkpoint that reads the table again, or, to go on with what "
+            'is left, set .option("failOnDataLoss", "false") as well.',
+        )

@@ -374,6 +374,4 @@ def _metadata(one: Mapping[str, Any]) -> OperatorMetadata:
         StateStoreInfo(store, int(one["prefix_columns"]), int(one["partitions"] or 0), paths)
         for store in one["stores"]
     )
-    return OperatorMetadata(
-        1, int(one["operator"]), str(one["name"]), stores, _text(one["properties"])
-    )
+    return OperatorMetadata(1, str(one["name"]), stores, _text(one["properties"]))

@@ -21,6 +21,5 @@ RULE = Rule(
 
 
 def check(situation: Situation) -> Iterator[Finding]:
-    for found in shortfalls(situation):
-        if found.trouble is DeltaTrouble.FILES_GONE:
-            yield RULE.finding(situation.location, found.words)
+    for words in shortfalls(situation, DeltaTrouble.FILES_GONE):
+        yield RULE.finding(situation.location, words)

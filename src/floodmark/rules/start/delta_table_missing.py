@@ -21,8 +21,5 @@ RULE = Rule(
 
 
 def check(situation: Situation) -> Iterator[Finding]:
-    for found in shortfalls(situation):
-        if found.trouble is DeltaTrouble.NO_TABLE:
-            yield RULE.finding(
-                situation.location, found.words, why="The checkpoint goes on in this table."
-            )
+    for words in shortfalls(situation, DeltaTrouble.NO_TABLE):
+        yield RULE.finding(situation.location, words, why="The checkpoint goes on in this table.")

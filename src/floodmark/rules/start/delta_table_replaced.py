@@ -19,10 +19,9 @@ RULE = Rule(
     "version that means something else.",
     instead="Begin with a new checkpoint, or read the table that the checkpoint knows.",
 )
-_REPLACED = (DeltaTrouble.ANOTHER_TABLE, DeltaTrouble.VERSION_AHEAD)
 
 
 def check(situation: Situation) -> Iterator[Finding]:
-    for found in shortfalls(situation):
-        if found.trouble in _REPLACED:
-            yield RULE.finding(situation.location, found.words)
+    replaced = DeltaTrouble.ANOTHER_TABLE, DeltaTrouble.VERSION_AHEAD
+    for words in shortfalls(situation, *replaced):
+        yield RULE.finding(situation.location, words)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.connectors.delta.offset import parse_delta_offset
-from floodmark.connectors.delta.reach import DeltaShortfall, shortfall
+from floodmark.connectors.delta.reach import DeltaTrouble, shortfall
 from floodmark.errors import MalformedFile
 from floodmark.rules.start_inputs.situation import Situation
 
 
-def shortfalls(situation: Situation) -> Iterator[DeltaShortfall]:
+def shortfalls(situation: Situation, *troubles: DeltaTrouble) -> Iterator[str]:
+    """Say of each table that has one of these troubles what is gone."""
     for source in situation.of_kind("delta"):
         table = situation.outside.tables.get(source.id)
         if table is None or source.position is None:
@@ -19,5 +20,5 @@ def shortfalls(situation: Situation) -> Iterator[DeltaShortfall]:
             found = shortfall(parse_delta_offset(source.position.offset), table)
         except MalformedFile:
             continue  # the doctor reports it
-        if found is not None:
-            yield found
+        if found is not None and found.trouble in troubles:
+            yield found.words
