@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from floodmark.connectors.delta.reach import DeltaTrouble
-from floodmark.rules.finding import Finding, Rule, Severity
-from floodmark.rules.start_inputs.situation import Situation
-from floodmark.rules.start_inputs.table import shortfalls
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.start_inputs.table import by_trouble
 
 RULE = Rule(
     "FM409",
@@ -20,8 +17,4 @@ RULE = Rule(
     instead="Begin with a new checkpoint, or read the table that the checkpoint knows.",
 )
 
-
-def check(situation: Situation) -> Iterator[Finding]:
-    replaced = DeltaTrouble.ANOTHER_TABLE, DeltaTrouble.VERSION_AHEAD
-    for words in shortfalls(situation, *replaced):
-        yield RULE.finding(situation.location, words)
+check = by_trouble(RULE, DeltaTrouble.ANOTHER_TABLE, DeltaTrouble.VERSION_AHEAD)
