@@ -51,6 +51,25 @@ def together(*options: Callable[[_Function], _Function]) -> Callable[[_Function]
     return add
 
 
+def batch_range(_ctx: click.Context, _option: click.Parameter, value: str | None) -> Any:
+    """Parse two batches, such as 5..7."""
+    if value is None:
+        return None
+    first, dots, last = value.partition("..")
+    # int() refuses thousands of digits.
+    if not (dots and all(one.isdecimal() and len(one) < 20 for one in (first, last))):
+        raise click.BadParameter(f"{value!r} is not two batches such as 5..7")
+    return int(first), int(last)
+
+
+def batches(help_text: str) -> Callable[[_Function], _Function]:
+    return click.option("--batches", metavar="A..B", callback=batch_range, help=help_text)
+
+
+def with_file(metavar: str, help_text: str) -> Callable[[_Function], _Function]:
+    return click.option("--with", "with_file", metavar=metavar, help=help_text)
+
+
 def trusting(help_text: str) -> Callable[[_Function], _Function]:
     return click.option("--trust", is_flag=True, help=help_text)
 
@@ -81,17 +100,6 @@ def _typed(text: str) -> Any:
         except (ValueError, RecursionError):
             return text
     return text
-
-
-def batch_range(_ctx: click.Context, _option: click.Parameter, value: str | None) -> Any:
-    """Parse two batches, such as 5..7."""
-    if value is None:
-        return None
-    first, dots, last = value.partition("..")
-    # int() refuses thousands of digits.
-    if not (dots and all(one.isdecimal() and len(one) < 20 for one in (first, last))):
-        raise click.BadParameter(f"{value!r} is not two batches such as 5..7")
-    return int(first), int(last)
 
 
 def json_key(_ctx: click.Context, _option: click.Parameter, value: str | None) -> Any:

@@ -82,11 +82,8 @@ def _answering(name: str, words: str) -> Callable[..., Any]:
     is_flag=True,
     help="DStreams: begin a new context with this code and the old state.",
 )
-@click.option(
-    "--with",
-    "with_file",
-    metavar="FILE.py",
-    help="DStreams: its function state(key, value) turns the old state into the new.",
+@options.with_file(
+    "FILE.py", "DStreams: its function state(key, value) turns the old state into the new."
 )
 @click.option(
     "--old-code", is_flag=True, help="DStreams: recover the saved code although this file changed."
