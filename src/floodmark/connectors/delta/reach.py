@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-from floodmark.checkpoint.live_answers import TableLog
+from floodmark.checkpoint.live_answers import Shortfall, TableLog
 from floodmark.connectors.delta.offset import DeltaOffset
-from floodmark.connectors.shortfall import Shortfall
 
 
 class DeltaTrouble(str, Enum):

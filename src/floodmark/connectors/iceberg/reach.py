@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-from floodmark.checkpoint.live_answers import SnapshotLine
+from floodmark.checkpoint.live_answers import Shortfall, SnapshotLine
 from floodmark.connectors.iceberg.offset import BEFORE_FIRST
-from floodmark.connectors.shortfall import Shortfall
 
 
 class IcebergTrouble(str, Enum):

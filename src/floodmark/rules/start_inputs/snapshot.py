@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.live_answers import Shortfall
 from floodmark.connectors.iceberg.offset import parse_iceberg_offset
 from floodmark.connectors.iceberg.reach import IcebergTrouble, shortfall
-from floodmark.connectors.shortfall import Shortfall
 from floodmark.rules.finding import Finding, Rule
 
 
