@@ -46,11 +46,7 @@ def _names(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
     help="An empty folder for the forks; on CP's disk, state is linked and not copied.",
 )
 @options.settings
-@options.spark_log
-@options.script
-@options.spark
-@options.storage
-@options.as_json
+@options.proof
 def command(checkpoint: str, old: str, new: str, as_json: bool, **named: Any) -> int:
     """Run old and new code over the same past batches, and compare the rows that they put out.
 

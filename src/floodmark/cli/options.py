@@ -292,6 +292,10 @@ script = together(
 """Add the options for running a script; the command has the class TakesScript."""
 
 
+proof = together(as_json, storage, spark, script, spark_log)
+"""Add the options of verbs that run code over past batches."""
+
+
 def only_the_document(is_document: bool) -> contextlib.AbstractContextManager[Any]:
     """Keep stdout for the document: the application's output goes to stderr."""
     return contextlib.redirect_stdout(sys.stderr) if is_document else contextlib.nullcontext()

@@ -36,11 +36,7 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="An empty folder for the fork; on CP's disk, state is linked and not copied.",
 )
-@options.spark_log
-@options.script
-@options.spark
-@options.storage
-@options.as_json
+@options.proof
 def command(
     checkpoint: str, batch: int | None, limit: int | None, as_json: bool, **named: Any
 ) -> int:
