@@ -33,11 +33,12 @@ services: setup java ## Fetch the real servers that the integration tests start
 	@$(BIN)/python scripts/services.py
 	@$(BIN)/python scripts/browser.py
 
-lint: setup ## Style, types, the walls between the layers, and known weaknesses
+lint: setup ## Style, types, the walls between the layers, dead code and known weaknesses
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --cache-dir .cache/import-linter
+	@$(BIN)/vulture
 	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src
 
 # In two processes: a file's tests stay in one, which has a session and servers of its own.

@@ -14,7 +14,7 @@ from floodmark.drills.sink_difference import compare_sinks, point_result
 from floodmark.engine.drill.drill import Drill
 from floodmark.rules.finding import Finding, Severity
 from floodmark.rules.restarts.reason import Judgement, Reason, Verdict
-from floodmark.screen import LINES, Shown
+from floodmark.screen import LINES, Shown, ShownByFields, ShownInALine
 
 GOLDEN = Path(__file__).parent / "golden" / "4.2" / "sales-hdfs" / "checkpoint"
 SCRIPT = "<script>alert(1)</script>"
@@ -97,6 +97,8 @@ def test_reports_show_themselves(name: str) -> None:
     report = getattr(import_module(f"floodmark.{module}"), kind)
     assert callable(report._repr_html_)
     assert report.__repr__.__module__.startswith("floodmark.")
+    for base in ShownByFields, ShownInALine:  # a dataclass without repr=False has another text
+        assert report.__repr__ is base.__repr__ or not issubclass(report, base)
 
 
 def test_what_every_verb_gives_shows_itself() -> None:

@@ -164,3 +164,17 @@ def _escaped(value: object) -> str:
     from html import escape  # no command line shows HTML
 
     return escape(one_line(short(str(value), _CELL)))
+
+
+class ShownByFields:
+    """Base of a dataclass (`repr=False`) that is shown with one line for each field."""
+
+    __repr__ = fields_text
+    _repr_html_ = fields_html
+
+
+class ShownInALine:
+    """Base of a dataclass (`repr=False`) that is shown in one line, for lists."""
+
+    __repr__ = line_text
+    _repr_html_ = fields_html

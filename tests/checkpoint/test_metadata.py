@@ -69,14 +69,14 @@ PRE_RELEASE = V2.replace(
 
 def test_v1() -> None:
     found = parse_operator_metadata(V1)
-    assert (found.version, found.operator_id, found.operator_name) == (1, 0, "stateStoreSave")
+    assert (found.version, found.operator_name) == (1, "stateStoreSave")
     assert found.stores == (StateStoreInfo("default", 0, 4),)
     assert found.properties_json == ""
 
 
 def test_v2() -> None:
     found = parse_operator_metadata(V2)
-    assert (found.version, found.operator_id) == (2, 1)
+    assert found.version == 2
     assert found.stores[0].schema_paths == (
         "file:/ck/state/1/_stateSchema/default/0_a",
         "file:/ck/b",

@@ -12,7 +12,8 @@ from floodmark.cli.main import run
 from floodmark.engine.drill.child import _started, _to_own_place
 from floodmark.engine.drill.doors.places import Places
 from floodmark.engine.drill.drill import DrillOptions, _Drilling, _nothing_written
-from floodmark.engine.drill.run_spec import InputSample, RunSpec, SinkNote, read_spec
+from floodmark.engine.drill.run_spec import RunSpec, SinkNote, read_spec
+from floodmark.engine.drill.samples.input_sample import InputSample
 from floodmark.engine.drill.sink_rows import rows_of
 from floodmark.errors import FloodmarkError, NoAnswer, NotEmpty, WrongUse
 from floodmark.testing import StreamUnderTest

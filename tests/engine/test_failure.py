@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from floodmark.engine.run.failure import Failure, FailureKind, is_outage, python_cause
-from floodmark.engine.run.restart_policy import GiveUp, RestartPolicy, StartAgain, decide, may_pass
+from floodmark.engine.run.restart_policy import GiveUp, RestartPolicy, decide, may_pass
 from floodmark.errors import (
     CannotRead,
     FileGone,
@@ -120,14 +120,14 @@ def test_a_failure_of_the_code_is_no_outage(words: str) -> None:
 def test_an_outage_is_tried_until_the_restarts_are_used_up() -> None:
     policy = RestartPolicy(True, most=10)
     outage = Failure(3, (), "TimeoutException: no broker", FailureKind.OUTAGE)
-    assert decide(policy, [outage] * 10) == StartAgain(60.0)
+    assert decide(policy, [outage] * 10) == 60.0
     assert decide(policy, [outage] * 11) == GiveUp("failed 11 times in a row", for_good=False)
 
 
 def test_a_batch_that_fails_alike_three_times_fails_for_good() -> None:
     policy = RestartPolicy(True, most=10)
     failure = Failure(3, (), "ValueError: no such region")
-    assert decide(policy, [failure] * 2) == StartAgain(2.0)
+    assert decide(policy, [failure] * 2) == 2.0
     assert decide(policy, [failure] * 3) == GiveUp("failed 3 times in the same way", for_good=True)
     assert decide(RestartPolicy(), [failure]) == GiveUp("failed", for_good=False)
 

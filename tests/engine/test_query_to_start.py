@@ -16,7 +16,7 @@ from floodmark.storage.files import Files
 def starting(log: bytes | None) -> QueryToStart:
     tree = samples.sales(1) | ({"offsets/0": log} if log else {})
     sources = (Source("rate", {}, "rate"), Source("kafka", {}, "kafka", name="orders"))
-    query = Query(None, sources, "noop", {}, "append", "once", "", "")
+    query = Query(sources, "noop", {}, "append", "once", "", None, "")
     saved = Saved(log is not None, samples.checkpoint(tree) if log else None, False)
     return QueryToStart(None, "sales", "file:/ck", cast(Files, None), saved, query)
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from costs import growth
+from floodmark.checkpoint.model import StateOperator
 from floodmark.connectors.behind import Behind, Lag, PartLag, SourceLag
 from floodmark.metrics.checkpoint import (
     MOST_PARTS,
     CheckpointFacts,
     LastBatch,
-    StateFacts,
     checkpoint_metrics,
 )
 from floodmark.metrics.exposition import MetricFamily, MetricSample, bounded, render
@@ -45,7 +45,7 @@ def every_metric() -> str:
         2000,
         20,
         4096,
-        (StateFacts(0, 2, 512),),
+        (StateOperator(0, None, "hdfs", 2, ("default",), None, 512),),
         {"error": 1, "warning": 0, "advice": 1},
         4,
         lag_of(2),

@@ -35,6 +35,7 @@ __all__ = [
     "seconds",
     "settings_of",
     "several_of",
+    "spark_settings",
     "structured",
 ]
 
@@ -130,6 +131,13 @@ def parse_settings(settings: tuple[str, ...], option: str = "--set") -> dict[str
 
         remember_all(found)
     return found
+
+
+def spark_settings(
+    conf: Mapping[str, Any] | str | Iterable[str], master: str | None
+) -> dict[str, str]:
+    """Return Spark's settings as a map, with its master."""
+    return parse_settings(settings_of(conf, master), "--conf")
 
 
 def script_options(

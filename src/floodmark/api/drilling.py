@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from floodmark.api.arguments import (
-    parse_settings,
-    require_spark_extra,
-    script_options,
-    settings_of,
-    several_of,
-)
+from floodmark.api.arguments import require_spark_extra, script_options, several_of, spark_settings
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.engine.drill.drill import Drill as Drill
@@ -61,7 +55,7 @@ def drill(
             fresh,
             scratch,
             settings or {},
-            parse_settings(settings_of(conf, master), "--conf"),
+            spark_settings(conf, master),
             script_options(arguments, query, py_files, script_limit),
             say,
         )

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 from floodmark.addresses import public_url
 from floodmark.api.arguments import (
     Storage,
-    parse_settings,
     require_spark_extra,
     require_state_extra,
     script_options,
-    settings_of,
     several_of,
+    spark_settings,
     structured,
 )
 from floodmark.errors import WrongUse
@@ -166,7 +165,7 @@ def check(
             rehearse or empty_sources,
             empty_sources,
             DEFAULT_CAP if cap_rows is None else cap_rows,
-            parse_settings(settings_of(conf, master), "--conf"),
+            spark_settings(conf, master),
             log,
             stdout_to_stderr,
             old,

@@ -11,10 +11,9 @@ from floodmark.api.arguments import (
     Storage,
     carrying_of,
     kept,
-    parse_settings,
     require_spark_extra,
     script_options,
-    settings_of,
+    spark_settings,
 )
 from floodmark.api.migrating import require_free
 
@@ -66,7 +65,7 @@ def leave_dstreams(
         with_file,
         trust,
         settings or {},
-        parse_settings(settings_of(conf, master), "--conf"),
+        spark_settings(conf, master),
         script_options(arguments, query, py_files, script_limit),
         scratch,
     )

@@ -96,9 +96,9 @@ def settings_to_ask(
     """Return Spark's settings; refuse them without `trust`, as they would have no effect."""
     if not conf and master is None:
         return {}
-    from floodmark.api.arguments import parse_settings, settings_of
+    from floodmark.api.arguments import spark_settings
 
-    settings = parse_settings(settings_of(conf, master), "--conf")
+    settings = spark_settings(conf, master)
     if settings and not trust:
         raise WrongUse(
             "--conf and --master are for the Spark that --trust asks",

@@ -19,7 +19,7 @@ from floodmark.checkpoint.places.flow import (
 from floodmark.checkpoint.text import shorten
 from floodmark.checkpoint.views.inspection import ScanEntry
 from floodmark.errors import MalformedFile, NotACheckpoint
-from floodmark.screen import fields_html, fields_text
+from floodmark.screen import ShownByFields
 from floodmark.storage.files import Files, local_path, open_files
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from floodmark.changes.plan import Plan
 
 
-@dataclass(frozen=True)
-class PipelineFlows:
+@dataclass(frozen=True, repr=False)
+class PipelineFlows(ShownByFields):
     """A declarative pipeline's flows, with all of their checkpoints."""
 
     pipeline: str
@@ -37,9 +37,6 @@ class PipelineFlows:
     """The storage root that holds the checkpoints."""
     flows: tuple[ScanEntry, ...]
     """Every checkpoint of every flow."""
-
-    __repr__ = fields_text
-    _repr_html_ = fields_html
 
 
 def flow_of(path: str, storage: Storage | None = None, pipeline: str | None = None) -> Flow | None:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from floodmark.api.arguments import (
     Storage,
-    parse_settings,
     require_spark_extra,
     script_options,
-    settings_of,
     several_of,
+    spark_settings,
     structured,
 )
 from floodmark.errors import WrongUse
@@ -79,7 +78,7 @@ def replay(
             ProofRun(
                 scratch,
                 settings or {},
-                parse_settings(settings_of(conf, master), "--conf"),
+                spark_settings(conf, master),
                 log,
                 stdout_to_stderr,
                 script_options(arguments, query, py_files, script_limit),
@@ -164,7 +163,7 @@ def compare(
             ProofRun(
                 scratch,
                 settings or {},
-                parse_settings(settings_of(conf, master), "--conf"),
+                spark_settings(conf, master),
                 log,
                 script=script_options(arguments, query, py_files, script_limit),
                 storage=storage,

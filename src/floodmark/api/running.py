@@ -8,13 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from floodmark.api.arguments import (
-    parse_settings,
-    require_spark_extra,
-    script_options,
-    settings_of,
-    several_of,
-)
+from floodmark.api.arguments import require_spark_extra, script_options, several_of, spark_settings
 from floodmark.errors import StoppedMidway, WrongUse
 from floodmark.visible import visible
 
@@ -95,7 +89,7 @@ def run(
 
     if restart not in ("never", "on-failure"):
         raise WrongUse(f"restart={restart!r}: unknown", do="Give never or on-failure.")
-    spark_conf = parse_settings(settings_of(conf, master), "--conf")
+    spark_conf = spark_settings(conf, master)
     if is_pipeline_spec(split_spec(application)[0]):
         _refuse_options_of_queries(
             available_now=available_now,
@@ -263,7 +257,7 @@ def bisect(
     from floodmark.engine.spark.session import for_own_sessions
 
     require_spark_extra(and_state=False)
-    spark_conf = parse_settings(settings_of(conf, master), "--conf")
+    spark_conf = spark_settings(conf, master)
     source = application_file(application)
     log = _log_file(spark_log, source.stem, None)
     with (

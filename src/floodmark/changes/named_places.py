@@ -83,12 +83,14 @@ def require_named_sink(plan: Plan, sink: str | None, command: str) -> None:
         return
     if sink is not None and same_place(plan.sink, sink):
         return
-    raise Refused(
-        f"this `{plan.verb}` also changes the file sink's log in {shown(plan.sink)}"
-        + (f", but --sink names {sink}" if sink is not None else ""),
+    raise _unnamed(
+        f"this `{plan.verb}` also changes the file sink's log in",
+        plan.sink,
         "A folder outside the checkpoint is changed only if the command names it: a stranger "
         "may have written the plan or the journal.",
-        f"If it is this stream's output: {command} --sink {shlex.quote(shown(plan.sink))}",
+        f"If it is this stream's output: {command}",
+        "--sink",
+        sink,
     )
 
 
@@ -103,10 +105,20 @@ def require_named_origin(plan: Plan, location: str, origin: str | None, command:
         )
     if same_place(plan.origin, location) or (origin and same_place(plan.origin, origin)):
         return
-    raise Refused(
-        f"this `{plan.verb}` reads from {shown(plan.origin)}"
-        + (f", but --from names {origin}" if origin is not None else ""),
+    raise _unnamed(
+        f"this `{plan.verb}` reads from",
+        plan.origin,
         "A location outside the checkpoint is read only if the command names it: a stranger "
         "may have written the journal.",
-        f"If it should read from there: {command} --from {shlex.quote(shown(plan.origin))}",
+        f"If it should read from there: {command}",
+        "--from",
+        origin,
+    )
+
+
+def _unnamed(what: str, place: str, why: str, do: str, option: str, named: str | None) -> Refused:
+    """The command names no place, or another one, for this option."""
+    other = f", but {option} names {named}" if named is not None else ""
+    return Refused(
+        f"{what} {shown(place)}{other}", why, f"{do} {option} {shlex.quote(shown(place))}"
     )

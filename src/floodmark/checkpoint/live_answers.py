@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
+_Trouble = TypeVar("_Trouble", covariant=True)
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
@@ -109,3 +110,11 @@ class SourcePlaces:
     @property
     def asks(self) -> bool:
         return self.asks_sources or bool(self.sink)
+
+
+@dataclass(frozen=True)
+class Shortfall(Generic[_Trouble]):
+    """What a source no longer has of what a stream reads next."""
+
+    trouble: _Trouble
+    words: str

@@ -61,7 +61,6 @@ class StateStoreInfo:
 @dataclass(frozen=True)
 class OperatorMetadata:
     version: int
-    operator_id: int
     operator_name: str
     stores: tuple[StateStoreInfo, ...]
     properties_json: str
@@ -76,9 +75,9 @@ def parse_operator_metadata(data: bytes) -> OperatorMetadata:
         raise MalformedFile("the operator metadata names no operator")
     if not isinstance(stores, list) or not all(isinstance(store, dict) for store in stores):
         raise MalformedFile(f"stateStoreInfo is not a list of stores: {shorten(repr(stores))}")
+    long_of(info, "operatorId", "operatorInfo")  # Spark cannot read the file without it
     return OperatorMetadata(
         version,
-        long_of(info, "operatorId", "operatorInfo"),
         info["operatorName"],
         tuple(_store(store) for store in stores),
         str(fields.get("operatorPropertiesJson", "")),

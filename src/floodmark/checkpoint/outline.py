@@ -91,7 +91,7 @@ class OperatorOutline:
 
 
 @dataclass(frozen=True)
-class Outline(StartedQuery):
+class Outline(StartedQuery[SourceOutline]):
     """A query as new code would start it."""
 
     tree: PlanTree

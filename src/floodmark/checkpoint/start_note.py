@@ -11,7 +11,7 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from floodmark.checkpoint.layout import batch_id
 from floodmark.redaction import Redaction, noted_conf, noted_options
@@ -21,15 +21,16 @@ if TYPE_CHECKING:  # a checkpoint without notes needs none of it
     from floodmark.checkpoint.plan.tree import PlanTree
 
 KIND = "start-note"
+_Source = TypeVar("_Source")
 _PLAIN_AT_MOST = 16_384
 _UNPACKED_AT_MOST = 64 << 20
 
 
 @dataclass(frozen=True)
-class StartedQuery:
+class StartedQuery(Generic[_Source]):
     """What a start says of its query, in a note as in an outline of new code."""
 
-    sources: tuple[SourceOutline, ...]
+    sources: tuple[_Source, ...]
     sink: str
     sink_options: Mapping[str, str]
     """Keys in lower case."""
@@ -40,7 +41,7 @@ class StartedQuery:
 
 
 @dataclass(frozen=True)
-class LastStart(StartedQuery):
+class LastStart(StartedQuery["SourceOutline"]):
     """The start that made the state in the checkpoint."""
 
     spark_version: str

@@ -24,12 +24,7 @@ def _names(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
 @click.argument("checkpoint", metavar="CP")
 @click.option("--old", required=True, metavar="OLD.py[:NAME]", help="The code that made CP.")
 @click.option("--new", required=True, metavar="NEW.py[:NAME]", help="The code to come.")
-@click.option(
-    "--batches",
-    metavar="A..B",
-    callback=options.batch_range,
-    help="Which batches. [default: the newest, ten at most]",
-)
+@options.batches("Which batches. [default: the newest, ten at most]")
 @click.option(
     "--keys",
     metavar="COLUMN,…",
@@ -40,9 +35,7 @@ def _names(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
 @click.option(
     "--export", metavar="DIR", help="All differences as JSON lines, into an empty folder."
 )
-@click.option(
-    "--with", "with_file", metavar="MIGRATION.py", help="For the state, as `migrate` takes it."
-)
+@options.with_file("MIGRATION.py", "For the state, as `migrate` takes it.")
 @click.option("--rename", multiple=True, metavar="OLD=NEW", help="As `migrate` takes it.")
 @click.option("--default", multiple=True, metavar="COLUMN=VALUE", help="As `migrate` takes it.")
 @click.option("--merge", multiple=True, metavar="COLUMN=HOW", help="As `migrate` takes it.")
@@ -53,11 +46,7 @@ def _names(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
     help="An empty folder for the forks; on CP's disk, state is linked and not copied.",
 )
 @options.settings
-@options.spark_log
-@options.script
-@options.spark
-@options.storage
-@options.as_json
+@options.proof
 def command(checkpoint: str, old: str, new: str, as_json: bool, **named: Any) -> int:
     """Run old and new code over the same past batches, and compare the rows that they put out.
 

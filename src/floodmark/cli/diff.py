@@ -14,9 +14,7 @@ from floodmark.cli.text import echo
 @click.command("diff")
 @click.argument("left", metavar="CP")
 @click.argument("right", metavar="[OTHER]", required=False)
-@click.option(
-    "--batches", metavar="A..B", callback=options.batch_range, help="Two batches of one checkpoint."
-)
+@options.batches("Two batches of one checkpoint.")
 @click.option(
     "--state/--no-state",
     "with_state",

@@ -15,10 +15,8 @@ from floodmark.errors import NotACheckpoint
 @click.command("inspect")
 @click.argument("checkpoint", metavar="CP")
 @click.option("--schema", is_flag=True, help="Operators, stores and variables with their types.")
-@click.option(
-    "--trust",
-    is_flag=True,
-    help="DStreams: ask Spark which file it can take. This runs code of the folder's writer.",
+@options.trusting(
+    "DStreams: ask Spark which file it can take. This runs code of the folder's writer."
 )
 @options.spark
 @options.source_kinds

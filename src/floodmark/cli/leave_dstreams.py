@@ -19,17 +19,8 @@ from floodmark.cli import options, plan_options
     metavar="APP.py[:P]",
     help="The Structured Streaming code to go on with.",
 )
-@click.option(
-    "--with",
-    "with_file",
-    metavar="FILE.py",
-    help="Its function state(key, value) gives the new key and value.",
-)
-@click.option(
-    "--trust",
-    is_flag=True,
-    help="Unpickle a state that is not plain data: this runs code of its writer.",
-)
+@options.with_file("FILE.py", "Its function state(key, value) gives the new key and value.")
+@options.trusting("Unpickle a state that is not plain data: this runs code of its writer.")
 @click.option(
     "--operator",
     default="0",

@@ -15,12 +15,7 @@ from floodmark.cli.text import echo
 @click.argument("checkpoint", metavar="CP")
 @click.argument("new", metavar="NEW", required=False)
 @click.option("--app", required=True, metavar="APP.py[:P]", help="The new code.")
-@click.option(
-    "--with",
-    "with_file",
-    metavar="MIGRATION.py",
-    help="Functions that turn old rows into new ones.",
-)
+@options.with_file("MIGRATION.py", "Functions that turn old rows into new ones.")
 @click.option("--skeleton", is_flag=True, help="Print a MIGRATION.py to begin with.")
 @click.option(
     "--old",

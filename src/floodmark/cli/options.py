@@ -40,6 +40,40 @@ class Seconds(click.FloatRange):
         return found
 
 
+def together(*options: Callable[[_Function], _Function]) -> Callable[[_Function], _Function]:
+    """Return a decorator that adds several options; the last one is shown first."""
+
+    def add(function: _Function) -> _Function:
+        for option in options:
+            function = option(function)
+        return function
+
+    return add
+
+
+def batch_range(_ctx: click.Context, _option: click.Parameter, value: str | None) -> Any:
+    """Parse two batches, such as 5..7."""
+    if value is None:
+        return None
+    first, dots, last = value.partition("..")
+    # int() refuses thousands of digits.
+    if not (dots and all(one.isdecimal() and len(one) < 20 for one in (first, last))):
+        raise click.BadParameter(f"{value!r} is not two batches such as 5..7")
+    return int(first), int(last)
+
+
+def batches(help_text: str) -> Callable[[_Function], _Function]:
+    return click.option("--batches", metavar="A..B", callback=batch_range, help=help_text)
+
+
+def with_file(metavar: str, help_text: str) -> Callable[[_Function], _Function]:
+    return click.option("--with", "with_file", metavar=metavar, help=help_text)
+
+
+def trusting(help_text: str) -> Callable[[_Function], _Function]:
+    return click.option("--trust", is_flag=True, help=help_text)
+
+
 def _pairs(
     _ctx: click.Context, _option: click.Parameter, values: tuple[str, ...]
 ) -> dict[str, Any]:
@@ -68,17 +102,6 @@ def _typed(text: str) -> Any:
     return text
 
 
-def batch_range(_ctx: click.Context, _option: click.Parameter, value: str | None) -> Any:
-    """Parse two batches, such as 5..7."""
-    if value is None:
-        return None
-    first, dots, last = value.partition("..")
-    # int() refuses thousands of digits.
-    if not (dots and all(one.isdecimal() and len(one) < 20 for one in (first, last))):
-        raise click.BadParameter(f"{value!r} is not two batches such as 5..7")
-    return int(first), int(last)
-
-
 def json_key(_ctx: click.Context, _option: click.Parameter, value: str | None) -> Any:
     """Parse a JSON object: a key of the state, or some of its fields."""
     if value is None:
@@ -94,15 +117,14 @@ def json_key(_ctx: click.Context, _option: click.Parameter, value: str | None) -
     return key
 
 
-def storage(function: _Function) -> _Function:
-    return click.option(
-        "--storage",
-        "storage",
-        multiple=True,
-        metavar="KEY=VALUE",
-        callback=_pairs,
-        help="An fsspec option for the storage; repeatable.",
-    )(function)
+storage = click.option(
+    "--storage",
+    "storage",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=_pairs,
+    help="An fsspec option for the storage; repeatable.",
+)
 
 
 def limit(help_text: str, default: int | None = None) -> Callable[[_Function], _Function]:
@@ -120,21 +142,9 @@ def key(help_text: str) -> Callable[[_Function], _Function]:
     return click.option("--key", callback=json_key, metavar="JSON", help=help_text)
 
 
-def as_json(function: _Function) -> _Function:
-    return click.option(
-        "--json", "as_json", is_flag=True, help="One JSON document on stdout, nothing else."
-    )(function)
-
-
-def source_kinds(function: _Function) -> _Function:
-    return click.option(
-        "--source-kind",
-        "source_kinds",
-        multiple=True,
-        metavar="ID=KIND",
-        callback=_kind_pairs,
-        help="The kind of a source whose offsets do not show it: 0=eventhubs, 0=kafka, 0=python.",
-    )(function)
+as_json = click.option(
+    "--json", "as_json", is_flag=True, help="One JSON document on stdout, nothing else."
+)
 
 
 def _kind_pairs(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> Any:
@@ -148,15 +158,14 @@ def _by_source(given: tuple[str, ...], form: str) -> dict[str, str]:
     return {source: said for source, _, said in (pair.partition("=") for pair in given)}
 
 
-def source_names(function: _Function) -> _Function:
-    return click.option(
-        "--name",
-        "name",
-        multiple=True,
-        metavar="ID=NAME",
-        callback=_name_pairs,
-        help="A source's name in NEW, by its id: 0=orders. Repeat it for every source.",
-    )(function)
+source_kinds = click.option(
+    "--source-kind",
+    "source_kinds",
+    multiple=True,
+    metavar="ID=KIND",
+    callback=_kind_pairs,
+    help="The kind of a source whose offsets do not show it: 0=eventhubs, 0=kafka, 0=python.",
+)
 
 
 def _name_pairs(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> Any:
@@ -164,6 +173,16 @@ def _name_pairs(context: click.Context, option: click.Parameter, given: tuple[st
     if len(found) < len(given):
         raise click.BadParameter("a source is named twice; give each source one name.")
     return found
+
+
+source_names = click.option(
+    "--name",
+    "name",
+    multiple=True,
+    metavar="ID=NAME",
+    callback=_name_pairs,
+    help="A source's name in NEW, by its id: 0=orders. Repeat it for every source.",
+)
 
 
 def _settings(
@@ -176,122 +195,105 @@ def _settings(
     return parse_settings(values)
 
 
-def settings(function: _Function) -> _Function:
-    return click.option(
-        "--set",
-        "settings",
-        multiple=True,
-        metavar="NAME=VALUE",
-        callback=_settings,
-        help="A pipeline's parameter.",
-    )(function)
+settings = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_settings,
+    help="A pipeline's parameter.",
+)
 
 
-def old_ref(function: _Function) -> _Function:
-    return click.option(
-        "--old-ref",
-        metavar="REV",
-        help="Take the code that made CP from this git revision.",
-    )(function)
+old_ref = click.option(
+    "--old-ref",
+    metavar="REV",
+    help="Take the code that made CP from this git revision.",
+)
 
 
-def spark(function: _Function) -> _Function:
-    """Add --master and --conf."""
-    for option in (
-        click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark."),
-        click.option("--master", metavar="URL", help="Spark's master: local[4], yarn, spark://…"),
-    ):
-        function = option(function)
-    return function
+spark = together(
+    click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark."),
+    click.option("--master", metavar="URL", help="Spark's master: local[4], yarn, spark://…"),
+)
+"""Add --master and --conf."""
 
 
-def spark_log(function: _Function) -> _Function:
-    return click.option(
-        "--spark-log",
+spark_log = click.option(
+    "--spark-log",
+    metavar="FILE",
+    help="Spark's log; - is stderr. [default: only kept on failure]",
+)
+
+
+kafka = together(
+    click.option(
+        "--kafka-config",
         metavar="FILE",
-        help="Spark's log; - is stderr. [default: only kept on failure]",
-    )(function)
-
-
-def kafka(function: _Function) -> _Function:
-    """Add options for Kafka's address and login settings."""
-    for option in (
-        click.option(
-            "--kafka-config",
-            metavar="FILE",
-            help="How to log in there: KEY=VALUE lines, as for --command-config of Kafka's own "
-            "tools.",
-        ),
-        click.option(
-            "--bootstrap-servers",
-            "--kafka",
-            "bootstrap_servers",
-            metavar="HOST:PORT",
-            help="Ask Kafka there.",
-        ),
-    ):
-        function = option(function)
-    return function
+        help="How to log in there: KEY=VALUE lines, as for --command-config of Kafka's own tools.",
+    ),
+    click.option(
+        "--bootstrap-servers",
+        "--kafka",
+        "bootstrap_servers",
+        metavar="HOST:PORT",
+        help="Ask Kafka there.",
+    ),
+)
+"""Add options for Kafka's address and login settings."""
 
 
 def live_sources(timeout: float) -> Callable[[_Function], _Function]:
     """Add options for asking sources how far the stream is behind, and for how long."""
-
-    def with_sources(function: _Function) -> _Function:
-        for option in (
-            click.option(
-                "--timeout",
-                type=Seconds(min=0, min_open=True),
-                default=timeout,
-                show_default=True,
-                metavar="SECONDS",
-                help="How long a broker may take to answer.",
-            ),
-            click.option(
-                "--sources",
-                is_flag=True,
-                help="Ask whatever the notes of the last start name, brokers too.",
-            ),
-            click.option(
-                "--input", metavar="PATH", help="A file source's folder, if no notes name it."
-            ),
-            click.option(
-                "--table",
-                metavar="PATH|NAME",
-                help="The Delta or Iceberg table, if no notes name it: its folder, or an Iceberg "
-                "table's CATALOG.NAMESPACE.TABLE.",
-            ),
-            kafka,
-        ):
-            function = option(function)
-        return function
-
-    return with_sources
-
-
-def script(function: _Function) -> _Function:
-    """Add the options for running a script; the command has the class TakesScript."""
-    for option in (
+    return together(
         click.option(
-            "--script-limit",
-            type=Seconds(min=1),
-            default=120.0,
+            "--timeout",
+            type=Seconds(min=0, min_open=True),
+            default=timeout,
             show_default=True,
             metavar="SECONDS",
-            help="How long a script may run before it starts a query.",
+            help="How long a broker may take to answer.",
         ),
         click.option(
-            "--py-files",
-            metavar="FILE,…",
-            callback=lambda _ctx, _option, value: value or (),
-            help="Modules of the script, as for spark-submit.",
+            "--sources",
+            is_flag=True,
+            help="Ask whatever the notes of the last start name, brokers too.",
         ),
         click.option(
-            "--query", metavar="NAME|N", help="Which query of the script, if it has several."
+            "--input", metavar="PATH", help="A file source's folder, if no notes name it."
         ),
-    ):
-        function = option(function)
-    return function
+        click.option(
+            "--table",
+            metavar="PATH|NAME",
+            help="The Delta or Iceberg table, if no notes name it: its folder, or an Iceberg "
+            "table's CATALOG.NAMESPACE.TABLE.",
+        ),
+        kafka,
+    )
+
+
+script = together(
+    click.option(
+        "--script-limit",
+        type=Seconds(min=1),
+        default=120.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long a script may run before it starts a query.",
+    ),
+    click.option(
+        "--py-files",
+        metavar="FILE,…",
+        callback=lambda _ctx, _option, value: value or (),
+        help="Modules of the script, as for spark-submit.",
+    ),
+    click.option("--query", metavar="NAME|N", help="Which query of the script, if it has several."),
+)
+"""Add the options for running a script; the command has the class TakesScript."""
+
+
+proof = together(as_json, storage, spark, script, spark_log)
+"""Add the options of verbs that run code over past batches."""
 
 
 def only_the_document(is_document: bool) -> contextlib.AbstractContextManager[Any]:

@@ -24,10 +24,9 @@ _SHOWN = 4
 _WIDEST = 44
 
 
-def execute(function: _Function) -> _Function:
-    return click.option(
-        "--execute", is_flag=True, help="Execute the plan. Without this, nothing is changed."
-    )(function)
+execute = click.option(
+    "--execute", is_flag=True, help="Execute the plan. Without this, nothing is changed."
+)
 
 
 def _writable(_ctx: click.Context, _option: click.Parameter, value: str | None) -> str | None:
@@ -48,21 +47,19 @@ def _writable(_ctx: click.Context, _option: click.Parameter, value: str | None) 
     return value
 
 
-def out(function: _Function) -> _Function:
-    return click.option(
-        "--out",
-        metavar="PLAN.json",
-        callback=_writable,
-        help="Save the plan; `apply` carries it out.",
-    )(function)
+out = click.option(
+    "--out",
+    metavar="PLAN.json",
+    callback=_writable,
+    help="Save the plan; `apply` carries it out.",
+)
 
 
-def read_data(function: _Function) -> _Function:
-    return click.option(
-        "--read-data",
-        is_flag=True,
-        help="Read the state that is needed, and compare copies by content, not by size.",
-    )(function)
+read_data = click.option(
+    "--read-data",
+    is_flag=True,
+    help="Read the state that is needed, and compare copies by content, not by size.",
+)
 
 
 def accept(*names: str) -> Callable[[_Function], _Function]:
@@ -80,31 +77,27 @@ def _seconds(_ctx: click.Context, _option: click.Parameter, value: str | None) -
     return seconds(value)
 
 
-def watch(function: _Function) -> _Function:
-    return click.option(
-        "--watch",
-        metavar="TIME",
-        callback=_seconds,
-        help="Watch CP for this long first, such as 2m, and say whether a query writes to it.",
-    )(function)
+watch = click.option(
+    "--watch",
+    metavar="TIME",
+    callback=_seconds,
+    help="Watch CP for this long first, such as 2m, and say whether a query writes to it.",
+)
 
 
-def changing(function: _Function) -> _Function:
-    """Add --execute, --out, --wait, --storage and --json."""
-    for option in (
-        options.as_json,
-        options.storage,
-        click.option(
-            "--wait",
-            type=options.Seconds(min=0),
-            metavar="SECONDS",
-            help="Wait this long for a running query to stop.",
-        ),
-        out,
-        execute,
-    ):
-        function = option(function)
-    return function
+changing = options.together(
+    options.as_json,
+    options.storage,
+    click.option(
+        "--wait",
+        type=options.Seconds(min=0),
+        metavar="SECONDS",
+        help="Wait this long for a running query to stop.",
+    ),
+    out,
+    execute,
+)
+"""Add --execute, --out, --wait, --storage and --json."""
 
 
 def carry_out(

@@ -17,12 +17,7 @@ if TYPE_CHECKING:
 @click.command("replay", cls=options.TakesScript)
 @click.argument("checkpoint", metavar="CP")
 @click.option("--batch", type=int, metavar="N", help="The batch to run again.")
-@click.option(
-    "--batches",
-    metavar="A..B",
-    callback=options.batch_range,
-    help="Several, each from the state that the one before it leaves.",
-)
+@options.batches("Several, each from the state that the one before it leaves.")
 @click.option(
     "--app", metavar="APP.py[:NAME]", help="The code. [default: what the last start noted]"
 )
@@ -41,11 +36,7 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="An empty folder for the fork; on CP's disk, state is linked and not copied.",
 )
-@options.spark_log
-@options.script
-@options.spark
-@options.storage
-@options.as_json
+@options.proof
 def command(
     checkpoint: str, batch: int | None, limit: int | None, as_json: bool, **named: Any
 ) -> int:

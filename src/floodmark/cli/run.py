@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,16 @@ import click
 from floodmark import api
 from floodmark.cli import options
 from floodmark.cli.text import echo
+
+
+def _answering(name: str, words: str) -> Callable[..., Any]:
+    """Add a port that is answered, and its address."""
+    port, host = f"{name}-port", f"{name}-host"
+    where = f"The address of {port}."
+    return options.together(
+        click.option(host, default="127.0.0.1", show_default=True, help=where),
+        click.option(port, type=click.IntRange(0, 65535), help=words),
+    )
 
 
 @click.command("run", cls=options.TakesScript)
@@ -46,22 +57,8 @@ from floodmark.cli.text import echo
     "[default: _floodmark/progress.jsonl in a local CP]",
 )
 @options.spark_log
-@click.option(
-    "--health-port",
-    type=click.IntRange(0, 65535),
-    help="Answer a supervisor's probes there: /livez and /readyz.",
-)
-@click.option(
-    "--health-host", default="127.0.0.1", show_default=True, help="The address of --health-port."
-)
-@click.option(
-    "--metrics-port",
-    type=click.IntRange(0, 65535),
-    help="Answer Prometheus there: /metrics.",
-)
-@click.option(
-    "--metrics-host", default="127.0.0.1", show_default=True, help="The address of --metrics-port."
-)
+@_answering("--health", "Answer a supervisor's probes there: /livez and /readyz.")
+@_answering("--metrics", "Answer Prometheus there: /metrics.")
 @click.option(
     "--commit-to-group",
     metavar="NAME",
@@ -85,19 +82,14 @@ from floodmark.cli.text import echo
     is_flag=True,
     help="DStreams: begin a new context with this code and the old state.",
 )
-@click.option(
-    "--with",
-    "with_file",
-    metavar="FILE.py",
-    help="DStreams: its function state(key, value) turns the old state into the new.",
+@options.with_file(
+    "FILE.py", "DStreams: its function state(key, value) turns the old state into the new."
 )
 @click.option(
     "--old-code", is_flag=True, help="DStreams: recover the saved code although this file changed."
 )
-@click.option(
-    "--trust",
-    is_flag=True,
-    help="DStreams: unpickle a state that is not plain data. This runs code of its writer.",
+@options.trusting(
+    "DStreams: unpickle a state that is not plain data. This runs code of its writer."
 )
 @click.option(
     "--bisect",

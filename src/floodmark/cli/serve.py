@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -15,6 +16,12 @@ from floodmark.cli import options
 from floodmark.cli.text import echo
 
 _LEAVE_SECONDS = 2.0
+
+
+def _number(option: str, default: float, unit: str, words: str) -> Callable[..., Any]:
+    return click.option(
+        option, type=float, default=default, show_default=True, metavar=unit, help=words
+    )
 
 
 @click.command("serve")
@@ -34,21 +41,9 @@ _LEAVE_SECONDS = 2.0
     metavar="NAME",
     help="A name by which browsers reach this server, behind a proxy say; repeatable.",
 )
-@click.option(
-    "--interval",
-    type=float,
-    default=5.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How often to look at every checkpoint.",
-)
-@click.option(
-    "--patience",
-    type=float,
-    default=20.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Storage that has not answered for so long makes its cards grey.",
+@_number("--interval", 5.0, "SECONDS", "How often to look at every checkpoint.")
+@_number(
+    "--patience", 20.0, "SECONDS", "Storage that has not answered for so long makes its cards grey."
 )
 @click.option(
     "--history",
@@ -56,14 +51,7 @@ _LEAVE_SECONDS = 2.0
     help="Where to keep what was seen. [default: ~/.local/state/floodmark/serve.sqlite]",
 )
 @click.option("--no-history", is_flag=True, help="Keep what was seen in memory only.")
-@click.option(
-    "--keep-days",
-    type=float,
-    default=14.0,
-    show_default=True,
-    metavar="DAYS",
-    help="How long the history is kept.",
-)
+@_number("--keep-days", 14.0, "DAYS", "How long the history is kept.")
 @click.option(
     "--notify",
     metavar="URL",

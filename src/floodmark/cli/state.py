@@ -43,11 +43,9 @@ _NOT_PARQUET = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".xlsx", ".avro", ".o
     "--key-schema", metavar="DDL", help="The key's schema, if Spark wrote none (before 3.1)."
 )
 @click.option("--value-schema", metavar="DDL", help="The value's schema; needs --key-schema.")
-@click.option(
-    "--trust",
-    is_flag=True,
-    help="DStreams: unpickle a state that is not plain data, and read Kryo's through Spark. This "
-    "runs code of its writer.",
+@options.trusting(
+    "DStreams: unpickle a state that is not plain data, and read Kryo's through Spark. This "
+    "runs code of its writer."
 )
 @options.spark
 @options.storage

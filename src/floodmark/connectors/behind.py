@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from floodmark.screen import fields_html, fields_text, line_text
+from floodmark.screen import ShownByFields, ShownInALine
 
 
-@dataclass(frozen=True)
-class Behind:
+@dataclass(frozen=True, repr=False)
+class Behind(ShownInALine):
     """What the stream has not read yet. None: not known; a note of the source says why."""
 
     records: int | None = None
@@ -26,15 +26,12 @@ class Behind:
     bytes_estimated: bool = False
     """Whether `bytes` is estimated from some records; a note of the source says from how many."""
 
-    __repr__ = line_text
-    _repr_html_ = fields_html
-
 
 NOTHING = Behind(0, 0, 0)
 
 
-@dataclass(frozen=True)
-class PartLag:
+@dataclass(frozen=True, repr=False)
+class PartLag(ShownInALine):
     """One part of a source: a partition, a table, a folder."""
 
     part: str
@@ -56,12 +53,9 @@ class PartLag:
     bytes: int | None = None
     """The number of unread bytes."""
 
-    __repr__ = line_text
-    _repr_html_ = fields_html
 
-
-@dataclass(frozen=True)
-class SourceLag:
+@dataclass(frozen=True, repr=False)
+class SourceLag(ShownByFields):
     id: str
     """Its number in the plan, or its name."""
     kind: str
@@ -82,12 +76,9 @@ class SourceLag:
     error: str | None = None
     """Why it was not asked, or which error it gave."""
 
-    __repr__ = fields_text
-    _repr_html_ = fields_html
 
-
-@dataclass(frozen=True)
-class GroupCommit:
+@dataclass(frozen=True, repr=False)
+class GroupCommit(ShownInALine):
     """Offsets that were written into a Kafka consumer group."""
 
     group: str
@@ -99,12 +90,9 @@ class GroupCommit:
     time_ms: int
     """When it was written."""
 
-    __repr__ = line_text
-    _repr_html_ = fields_html
 
-
-@dataclass(frozen=True)
-class Lag:
+@dataclass(frozen=True, repr=False)
+class Lag(ShownByFields):
     """How far a stream is behind its sources."""
 
     path: str
@@ -119,9 +107,6 @@ class Lag:
     """Each source of the query."""
     committed_group: GroupCommit | None = None
     """What was written into a consumer group; null unless `--commit-to-group` was given."""
-
-    __repr__ = fields_text
-    _repr_html_ = fields_html
 
     @property
     def complete(self) -> bool:

@@ -6,15 +6,18 @@ next sequence number. -1 stands before the first event; Kafka never writes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from floodmark.connectors.kafka.offset import KIND as _KAFKA
-from floodmark.connectors.kafka.offset import is_kafka_form, parse_kafka_offset, place_below
+from floodmark.connectors.kafka.offset import (
+    KafkaForm,
+    is_kafka_form,
+    parse_kafka_offset,
+    place_below,
+)
 from floodmark.connectors.source import (
     Move,
     Recognised,
-    SourceKind,
     SourceOffset,
     StartOption,
     Traces,
@@ -25,7 +28,7 @@ _BEFORE_FIRST = -1
 _BELOW = "Sequence numbers begin at 0, and -1 is before the first event."
 
 
-class EventHubs(SourceKind):
+class EventHubs(KafkaForm):
     name = "eventhubs"
     named_parts = ("hub", "partition")
 
@@ -40,26 +43,11 @@ class EventHubs(SourceKind):
         why = "Kafka's form with a number that Kafka never writes"
         return self.probable(why) if traces.has_lead_byte else self.possible(why)
 
-    def explain(self, end: Any, start: Any) -> list[str]:
-        return _KAFKA.explain(end, start)
-
-    def reached(self, end: Any) -> str:
-        return _KAFKA.reached(end)
-
     def starting_option(self, source: SourceOffset) -> tuple[StartOption | None, str | None]:
         if is_kafka_form(source.offset) and _lowest(source.offset) < _BEFORE_FIRST:
             return None, "The offset has a number below -1, which is no sequence number."
         form = event_positions(parse_kafka_offset(source.offset))
         return StartOption("eventhubs.startingPositions", form, form), None
-
-    def parts(self, offset: Any) -> dict[tuple[str, ...], Any] | None:
-        return _KAFKA.parts(offset)
-
-    def went_back(self, was: Any, now: Any) -> Iterator[tuple[str, str, str]]:
-        return _KAFKA.went_back(was, now)
-
-    def reads_another(self, was: Any, now: Any) -> str | None:
-        return _KAFKA.reads_another(was, now)
 
     def compare(self, was: SourceOffset, text: str, now: Any) -> Move:
         before, forward, back = self.parts(was.offset) or {}, [], False
@@ -75,12 +63,6 @@ class EventHubs(SourceKind):
 
     def no_place(self, offset: Any) -> tuple[str, str] | None:
         return place_below(_BEFORE_FIRST, offset, _BELOW)
-
-    def topics(self, offset: Any) -> tuple[str, ...]:
-        return _KAFKA.topics(offset)
-
-    def renamed(self, offset: Any, names: Mapping[str, str]) -> Any:
-        return _KAFKA.renamed(offset, names)
 
 
 def _lowest(offset: Mapping[str, Mapping[str, int]]) -> int:

@@ -8,13 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from floodmark.connectors.source import (
-    Recognised,
-    SourceKind,
-    Traces,
-    arrow,
-    has_fields,
-)
+from floodmark.connectors.source import Recognised, SourceKind, Traces, arrow, has_fields
 from floodmark.errors import MalformedFile
 
 _SHARDS_SHOWN = 6

@@ -15,14 +15,14 @@ from floodmark.errors import FloodmarkError
 from floodmark.fleet.batch_bars import BatchBar, batch_bars
 from floodmark.fleet.progress_lines import ProgressLine
 from floodmark.fleet.pulse import Pulse, pulse
-from floodmark.screen import fields_html, fields_text
+from floodmark.screen import ShownByFields
 
 LAST = 60
 """The number of batches in one look."""
 
 
-@dataclass(frozen=True)
-class Sighting:
+@dataclass(frozen=True, repr=False)
+class Sighting(ShownByFields):
     """One look at a stream, as `watch` gives it."""
 
     path: str
@@ -57,9 +57,6 @@ class Sighting:
     """The lag of the stream behind its sources; null where they are not asked."""
     problem: str | None = None
     """The reason why the checkpoint cannot be read now; then nothing else is known."""
-
-    __repr__ = fields_text
-    _repr_html_ = fields_html
 
 
 def sighting(

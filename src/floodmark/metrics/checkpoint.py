@@ -6,19 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from floodmark.addresses import public_url
+from floodmark.checkpoint.model import StateOperator
 from floodmark.connectors.behind import Lag, PartLag, SourceLag
 from floodmark.metrics.exposition import MetricFamily, MetricSample
 
 MOST_PARTS = 100
 """A source with more partitions has only sums and its worst partition, not one series each."""
 Labels = Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class StateFacts:
-    operator: int
-    partitions: int
-    bytes: int
 
 
 @dataclass(frozen=True)
@@ -49,7 +43,7 @@ class CheckpointFacts:
     watermark_ms: int | None = None
     files: int | None = None
     bytes: int | None = None
-    state: tuple[StateFacts, ...] = ()
+    state: tuple[StateOperator, ...] = ()
     findings: Mapping[str, int] | None = None
     """Severity → the number of findings."""
     starts: int | None = None

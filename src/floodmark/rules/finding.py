@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from floodmark.rules.mend import Mend
-from floodmark.screen import fields_html, line_text
+from floodmark.screen import ShownInALine
 from floodmark.secret_text import redacted
 
 
@@ -25,8 +25,8 @@ class Severity(str, Enum):
     """It works, but could cost less or be safer."""
 
 
-@dataclass(frozen=True)
-class Finding:
+@dataclass(frozen=True, repr=False)
+class Finding(ShownInALine):
     """What a rule has found, and what to do about it."""
 
     code: str
@@ -48,12 +48,9 @@ class Finding:
     repairable: bool
     """Whether `floodmark repair` can repair it."""
 
-    __repr__ = line_text
-    _repr_html_ = fields_html
 
-
-@dataclass(frozen=True)
-class Rule:
+@dataclass(frozen=True, repr=False)
+class Rule(ShownInALine):
     """A rule with its name and explanation. It is named after the problem: 'allow <rule>' reads
     well.
     """
@@ -78,9 +75,6 @@ class Rule:
     """What `repair` can do about its findings."""
     passing: bool = False
     """Whether waiting may help: for example a broker that does not answer now."""
-
-    __repr__ = line_text
-    _repr_html_ = fields_html
 
     def finding(
         self,

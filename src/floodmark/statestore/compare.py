@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.errors import FloodmarkError
-from floodmark.screen import fields_html, line_text
+from floodmark.screen import ShownInALine
 from floodmark.statestore.diff import StateDiff, diff_state
 from floodmark.statestore.open import open_state
 from floodmark.storage.files import Files
@@ -21,8 +21,8 @@ class Side:
     """The batch; None for the last committed one."""
 
 
-@dataclass(frozen=True)
-class StateDifference:
+@dataclass(frozen=True, repr=False)
+class StateDifference(ShownInALine):
     """How one store of two checkpoints, or of two batches, differs."""
 
     operator: int
@@ -33,9 +33,6 @@ class StateDifference:
     """The differences; None if the two cannot be compared."""
     reason: str | None
     """Why the two cannot be compared."""
-
-    __repr__ = line_text
-    _repr_html_ = fields_html
 
 
 def compare_state(left: Side, right: Side) -> tuple[StateDifference, ...]:

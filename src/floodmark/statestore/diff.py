@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.errors import WrongUse
-from floodmark.screen import fields_html, fields_text
+from floodmark.screen import ShownByFields
 from floodmark.state.keys.keyset import hash_rows
 from floodmark.state.rows.unsaferow_write import encode_rows
 from floodmark.statestore.open import open_state
@@ -43,8 +43,8 @@ class StateChange:
     """Its rows after; empty if it was removed."""
 
 
-@dataclass(frozen=True)
-class StateDiff:
+@dataclass(frozen=True, repr=False)
+class StateDiff(ShownByFields):
     """What changed in one store from one batch to another."""
 
     added: int
@@ -57,9 +57,6 @@ class StateDiff:
     """The number of keys with the same rows."""
     first: tuple[StateChange, ...]
     """The first keys that differ, up to the limit."""
-
-    __repr__ = fields_text
-    _repr_html_ = fields_html
 
     @property
     def differ(self) -> int:

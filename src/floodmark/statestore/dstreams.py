@@ -15,7 +15,7 @@ from floodmark.dstreams.plain_pickle import NotPlain, plain_loads, trusting_load
 from floodmark.dstreams.plain_values import json_value, named
 from floodmark.dstreams.state_rows import state_pairs
 from floodmark.errors import CannotRead, FloodmarkError, NoAnswer, WrongUse
-from floodmark.screen import fields_html, fields_text
+from floodmark.screen import ShownByFields
 from floodmark.state.rows.arrow_ddl import arrow_ddl
 from floodmark.statestore.key_counts import PartitionStats, StateStats
 from floodmark.statestore.key_lookup import KeyNotThere
@@ -29,8 +29,8 @@ Parts = Callable[[DStreamsCheckpoint, Sequence[bytes]], list[bytes]]
 """Turns the parts of a saved RDD into streams of Java objects."""
 
 
-@dataclass(frozen=True)
-class DStreamState:
+@dataclass(frozen=True, repr=False)
+class DStreamState(ShownByFields):
     """Rows of (partition, key, value) in a saved RDD."""
 
     operator: int
@@ -57,9 +57,6 @@ class DStreamState:
     """Always empty: see StateView."""
     noun: str = "key"
     """What it has one record of each."""
-
-    __repr__ = fields_text
-    _repr_html_ = fields_html
 
     def pairs(self) -> Iterator[tuple[int, Any, Any]]:
         """Yield (partition, key, value) as Python values, in the order of the parts."""

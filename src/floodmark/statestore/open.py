@@ -140,7 +140,7 @@ def operator_outline(
     files: Files, checkpoint: Checkpoint, operator: int, batch: int | None = None
 ) -> OperatorOutline:
     """Return the shape of an operator's state, from its own files; `batch` as in open_state."""
-    from floodmark.checkpoint.outline import FamilyOutline, OperatorOutline
+    from floodmark.checkpoint.outline import OperatorOutline
 
     listed = _listing(files, checkpoint, operator)
     number = checkpoint.committed_batch or 0 if batch is None else batch
@@ -153,13 +153,7 @@ def operator_outline(
     return OperatorOutline(
         operator,
         metadata.operator_name if metadata else None,
-        {
-            store: tuple(
-                FamilyOutline(one.name, one.key_json, one.value_json, one.encoding_json)
-                for one in schema.families
-            )
-            for store, schema in schemas.items()
-        },
+        {store: schema.outline for store, schema in schemas.items()},
         metadata.stores[0].num_cols_prefix_key if metadata and metadata.stores else 0,
         metadata.properties_json if metadata else "",
     )

@@ -8,14 +8,14 @@ from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.errors import FloodmarkError
-from floodmark.screen import fields_html, line_text
+from floodmark.screen import ShownInALine
 from floodmark.state.rows.types import ddl, parse_struct
 from floodmark.statestore.open import operator_outline
 from floodmark.storage.files import Files
 
 
-@dataclass(frozen=True)
-class StoreSchema:
+@dataclass(frozen=True, repr=False)
+class StoreSchema(ShownInALine):
     """What one store holds, by the schema that Spark wrote."""
 
     operator: int
@@ -30,9 +30,6 @@ class StoreSchema:
     """The key's schema as DDL; null if Spark wrote none (before 3.1), or it cannot be read."""
     value: str | None
     """The value's schema as DDL; null as for `key`."""
-
-    __repr__ = line_text
-    _repr_html_ = fields_html
 
 
 def state_schemas(files: Files, checkpoint: Checkpoint) -> tuple[StoreSchema, ...]:

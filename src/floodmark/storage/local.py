@@ -41,11 +41,12 @@ class LocalFiles:
     root: str
     folder: str
     """The folder that the user named; it may be a link, but nothing below it may be one."""
-    reads_cost: bool = False
     within: str = ""
     """The part of the root that is below `folder`."""
     modes: Modes | None = None
     """The modes of new files; None: as in the folder."""
+
+    reads_cost = False
 
     def list(self, folder: str = "", most: int | None = None) -> Listing:
         failed: _Failures = []

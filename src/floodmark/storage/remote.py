@@ -54,9 +54,12 @@ class RemoteFiles:
     root: str
     fs: Any
     folder: str
-    reads_cost: bool = True
     large: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     """Sizes of large files from a listing, so that a read need not ask for them."""
+
+    @property
+    def reads_cost(self) -> bool:
+        return "memory" not in _protocols(self.fs)
 
     @staticmethod
     def open(location: str, options: dict[str, Any]) -> RemoteFiles:
@@ -86,7 +89,7 @@ class RemoteFiles:
         if url.startswith("s3://"):
             fs.retries = _RETRIES["total_max_attempts"]
         root = public_url(location.rstrip("/"))
-        return RemoteFiles(root, fs, folder.rstrip("/"), scheme != "memory")
+        return RemoteFiles(root, fs, folder.rstrip("/"))
 
     def list(self, folder: str = "", most: int | None = None) -> Listing:
         place = self._path(folder)
@@ -241,7 +244,7 @@ class RemoteFiles:
 
     def below(self, folder: RelativePath) -> RemoteFiles:
         place = self._path(RelativePath(folder))
-        return RemoteFiles(f"{self.root}/{folder}", self.fs, place, self.reads_cost, self.large)
+        return RemoteFiles(f"{self.root}/{folder}", self.fs, place, self.large)
 
     def _kind(self, place: str) -> str | None:
         try:

@@ -30,7 +30,7 @@ from floodmark.errors import (
     UnsafePath,
     WrongUse,
 )
-from floodmark.screen import fields_html, line_text
+from floodmark.screen import ShownInALine
 from floodmark.storage.files import Files, WritableFiles
 
 CONFIG = RelativePath("floodmark-backup.json")
@@ -53,8 +53,8 @@ class Stored:
     """The mode of the file when it was stored, if the storage has modes."""
 
 
-@dataclass(frozen=True)
-class Snapshot:
+@dataclass(frozen=True, repr=False)
+class Snapshot(ShownInALine):
     """A snapshot of a checkpoint in a backup repository."""
 
     id: str
@@ -71,9 +71,6 @@ class Snapshot:
     """Every file, and where its content lies."""
     folder_mode: int | None = None
     """The mode of the checkpoint's folder, if the storage has modes."""
-
-    __repr__ = line_text
-    _repr_html_ = fields_html
 
     @property
     def bytes(self) -> int:

@@ -16,7 +16,8 @@ from floodmark.api.arguments import script_options
 from floodmark.drills.points import POINTS, Point
 from floodmark.engine.drill.drilled_run import Killing, Run
 from floodmark.engine.drill.killing.traps import batches
-from floodmark.engine.drill.run_spec import InputSample, RunSpec
+from floodmark.engine.drill.run_spec import RunSpec
+from floodmark.engine.drill.samples.input_sample import InputSample
 from floodmark.engine.drill.samples.sampled_sources import write_portions
 from floodmark.errors import NoAnswer, WrongUse
 from floodmark.statestore.view import StateView

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from floodmark.checkpoint.dstreams.batches import input_of
 from floodmark.checkpoint.layout import STARTS, names_in
-from floodmark.checkpoint.model import Checkpoint, Kind
+from floodmark.checkpoint.model import Checkpoint, Kind, StateOperator
 from floodmark.checkpoint.places.flow import flow_place
 from floodmark.checkpoint.restart import Action, restart
 from floodmark.connectors.source import SourceOffset
@@ -33,8 +33,7 @@ class Examined:
     batch_times: tuple[int, ...] | None
     """The batches' own times, for a copy: a copy's files have wrong times."""
     committed: int | None = None
-    operators: tuple[tuple[int, int, int], ...] = ()
-    """(operator, partitions, bytes) for the state."""
+    operators: tuple[StateOperator, ...] = ()
     dstreams: CardDStreams | None = None
     starts: int | None = None
     """The number of starts that floodmark has noted; None: not all files were listed."""
@@ -79,7 +78,7 @@ def examine(files: Files) -> Examined:
         findings,
         times,
         checkpoint.committed_batch,
-        tuple((one.operator, one.partitions, one.bytes) for one in operators),
+        operators,
         CardDStreams(inside.batch_ms, _count(inside.pending_times)) if inside else None,
         len(names_in(checkpoint.files, STARTS)) if checkpoint.complete else None,
     )

@@ -6,7 +6,6 @@ from floodmark.fleet.pulse import StreamHealth
 from floodmark.metrics.checkpoint import (
     CheckpointFacts,
     LastBatch,
-    StateFacts,
     checkpoint_metrics,
 )
 from floodmark.metrics.exposition import render
@@ -46,7 +45,7 @@ def _facts(one: Watched, partitions: bool) -> CheckpointFacts:
         card.watermark_ms,
         card.files,
         card.bytes,
-        tuple(StateFacts(*operator) for operator in (examined.operators if examined else ())),
+        examined.operators if examined else (),
         counts,
         examined.starts if examined else None,
         one.lag,

@@ -1,4 +1,4 @@
 from broken.starting import situation
-from floodmark.rules.start_inputs.situation import LeaseHolder
+from floodmark.errors import InUse
 
-SITUATION = situation(holder=LeaseHolder("in use by another run", "Two would write.", "Stop it."))
+SITUATION = situation(in_use=InUse("in use by another run", "Two would write.", "Stop it."))

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from floodmark import api
-from floodmark.engine.drill.run_spec import InputSample
 from floodmark.engine.drill.samples.given_input import inputs_of
+from floodmark.engine.drill.samples.input_sample import InputSample
 from floodmark.engine.drill.samples.line_server import LineServer
 from floodmark.errors import WrongUse
 

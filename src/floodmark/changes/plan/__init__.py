@@ -16,7 +16,7 @@ from typing import Any
 from floodmark.changes.plan.steps import Step, step_to_json
 from floodmark.checkpoint.text import json_text
 from floodmark.errors import WouldLose
-from floodmark.screen import fields_html, fields_text
+from floodmark.screen import ShownByFields
 from floodmark.wire import to_wire
 
 # The package's own names would import every layer above; only the version is needed here.
@@ -76,8 +76,8 @@ class Consequence:
     """The name by which the user must accept it."""
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(ShownByFields):
     """A change as data: what will be done, what has to hold first, and what it means for sinks."""
 
     verb: str
@@ -114,9 +114,6 @@ class Plan:
     """The version of floodmark that made the plan."""
     digest: str = ""
     """A digest of the whole plan: an edited plan is refused."""
-
-    __repr__ = fields_text
-    _repr_html_ = fields_html
 
     @property
     def unaccepted(self) -> tuple[str, ...]:

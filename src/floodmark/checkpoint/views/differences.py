@@ -9,11 +9,11 @@ from typing import Any
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.connectors.registry import about
 from floodmark.connectors.source import SourceOffset
-from floodmark.screen import fields_html, line_text
+from floodmark.screen import ShownInALine
 
 
-@dataclass(frozen=True)
-class Difference:
+@dataclass(frozen=True, repr=False)
+class Difference(ShownInALine):
     """One place at which two checkpoints, or two batches, differ."""
 
     where: str
@@ -22,9 +22,6 @@ class Difference:
     """The value in the first checkpoint or batch; null if there is none."""
     right: Any
     """The value in the second checkpoint or batch; null if there is none."""
-
-    __repr__ = line_text
-    _repr_html_ = fields_html
 
 
 def diff_checkpoints(left: Checkpoint, right: Checkpoint) -> tuple[Difference, ...]:

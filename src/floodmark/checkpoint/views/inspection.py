@@ -11,7 +11,7 @@ from floodmark.checkpoint.restart import Action, Restart, restart
 from floodmark.checkpoint.timeline import Batch, Status
 from floodmark.connectors.registry import recognise
 from floodmark.connectors.source import SourceOffset, Traces
-from floodmark.screen import fields_html, fields_text, line_text
+from floodmark.screen import ShownByFields, ShownInALine
 
 if TYPE_CHECKING:  # a class of its own for each thing that is found: slow to load
     from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
@@ -50,8 +50,8 @@ class BatchSummary:
     """The position of each source after the batch."""
 
 
-@dataclass(frozen=True)
-class Inspection:
+@dataclass(frozen=True, repr=False)
+class Inspection(ShownByFields):
     """The position of a stream, as `inspect` shows it."""
 
     path: str
@@ -103,12 +103,9 @@ class Inspection:
     not_read: tuple[str, ...] = ()
     """Files with more details that were not read: on an object store, a look costs 8 requests."""
 
-    __repr__ = fields_text
-    _repr_html_ = fields_html
 
-
-@dataclass(frozen=True)
-class ScanEntry:
+@dataclass(frozen=True, repr=False)
+class ScanEntry(ShownInALine):
     """One checkpoint that `scan` has found."""
 
     path: str
@@ -129,9 +126,6 @@ class ScanEntry:
     """The doctor's errors and warnings, as far as a listing and a few small files show them."""
     flow: Flow | None = None
     """The flow of a declarative pipeline that it belongs to."""
-
-    __repr__ = line_text
-    _repr_html_ = fields_html
 
 
 def summarize_sources(sources: tuple[SourceOffset, ...]) -> tuple[SourceSummary, ...]:

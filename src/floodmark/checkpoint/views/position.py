@@ -13,7 +13,7 @@ from floodmark.checkpoint.text import moment
 from floodmark.connectors.registry import kind_named
 from floodmark.connectors.source import SourceOffset, StartOption, parse_offset_text
 from floodmark.errors import BatchPurged, CannotRead, MalformedFile, NoAnswer, WrongUse
-from floodmark.screen import fields_html, fields_text
+from floodmark.screen import ShownByFields
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class SourcePosition:
     """Where batch 0 began, by `sources/<id>/0`; None if that file does not say."""
 
 
-@dataclass(frozen=True)
-class Position:
+@dataclass(frozen=True, repr=False)
+class Position(ShownByFields):
     """The position of each source at the end of a batch."""
 
     batch: int
@@ -44,9 +44,6 @@ class Position:
     """The time when it was planned."""
     sources: tuple[SourcePosition, ...]
     """The position of each source after the batch."""
-
-    __repr__ = fields_text
-    _repr_html_ = fields_html
 
     @property
     def starting_offsets(self) -> str:

@@ -51,7 +51,6 @@ class SinkFile:
     path: str
     size: int
     is_dir: bool
-    modification_time: int
     action: str
     text: str
 
@@ -88,11 +87,11 @@ def _batch_id(fields: dict[str, Any]) -> int:
 
 def _sink_file(line: str) -> SinkFile:
     fields = parse_json_object(line, "an entry")
+    long_of(fields, "modificationTime", "an entry", 0)  # Spark reads it as a number
     return SinkFile(
         _path(fields),
         long_of(fields, "size", "an entry"),
         fields.get("isDir") is True,
-        long_of(fields, "modificationTime", "an entry", 0),
         str(fields.get("action", "add")),
         line,
     )

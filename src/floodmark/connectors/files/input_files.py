@@ -15,7 +15,7 @@ from floodmark.checkpoint.model import Checkpoint
 from floodmark.connectors.files.file_log import SourceFile
 from floodmark.connectors.files.offset import parse_log_offset
 from floodmark.connectors.registry import about
-from floodmark.screen import fields_html, line_text
+from floodmark.screen import ShownInALine
 
 
 class Taken(str, Enum):
@@ -26,8 +26,8 @@ class Taken(str, Enum):
     """Seen by the source, but not planned yet: the next batch reads it."""
 
 
-@dataclass(frozen=True)
-class InputFile:
+@dataclass(frozen=True, repr=False)
+class InputFile(ShownInALine):
     """A file that a file source has seen, and the batch that took it."""
 
     source: str
@@ -43,9 +43,6 @@ class InputFile:
     """When the file was last changed, as the source saw it."""
     log_id: int
     """The entry of the source's log that names it. This is not a batch id."""
-
-    __repr__ = line_text
-    _repr_html_ = fields_html
 
 
 def file_sources(checkpoint: Checkpoint) -> tuple[str, ...]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from floodmark.checkpoint.layout import FileInfo
 from floodmark.connectors.behind import Behind, PartLag, SourceLag, longest, total
 from floodmark.connectors.files.file_log import SINK_LOG, SourceFile
 from floodmark.connectors.files.input_folder import (
@@ -19,13 +18,6 @@ from floodmark.errors import CannotRead, FloodmarkError
 
 _FOLDERS_GUESSED = 100
 _NO_ROWS = "Records are not counted: a listing shows only files and bytes."
-
-
-@dataclass(frozen=True)
-class WaitingFile:
-    path: str
-    bytes: int | None
-    time_ms: int | None
 
 
 def lag(question: LagQuestion) -> SourceLag:
@@ -54,11 +46,11 @@ def lag(question: LagQuestion) -> SourceLag:
     )
 
 
-def _behind(waiting: list[WaitingFile], now_ms: int) -> Behind:
-    ages = (None if one.time_ms is None else max(0, now_ms - one.time_ms) for one in waiting)
+def _behind(waiting: list[FileInfo], now_ms: int) -> Behind:
+    ages = (None if one.mtime_ms is None else max(0, now_ms - one.mtime_ms) for one in waiting)
     return Behind(
         None if waiting else 0,
-        total(one.bytes for one in waiting),
+        total(one.size if one.size >= 0 else None for one in waiting),
         longest(ages),
         None,
         len(waiting),
@@ -103,16 +95,15 @@ def _places(
 
 def _listed(
     question: LagQuestion, places: tuple[str, ...]
-) -> tuple[dict[str, WaitingFile] | None, list[str]]:
+) -> tuple[dict[str, FileInfo] | None, list[str]]:
     """Return the files in the folders, each under one name; None if no folder is known."""
     if not places:
         return None, []
-    found: dict[str, WaitingFile] = {}
+    found: dict[str, FileInfo] = {}
     try:
         for place in places:
             for path, file in listed_files(place, question.source.options, question.opened):
-                size = file.size if file.size >= 0 else None
-                found[same_file(path)] = WaitingFile(path, size, file.mtime_ms)
+                found[same_file(path)] = file._replace(path=path)
             if question.opened(place).level(SINK_LOG).files:
                 words = (
                     f"{place} is the output of a file sink: the count includes files that are not "
@@ -124,20 +115,20 @@ def _listed(
     return found, []
 
 
-def _waiting(pending: list[SourceFile], found: dict[str, WaitingFile] | None) -> list[WaitingFile]:
+def _waiting(pending: list[SourceFile], found: dict[str, FileInfo] | None) -> list[FileInfo]:
     """Return files that the source has listed, no finished batch has read, and that still exist."""
     there = found or {}
     names = ((file, same_file(file.path)) for file in pending)
     return [
-        WaitingFile(file.readable_path, there[name].bytes, file.timestamp)
+        FileInfo(file.readable_path, there[name].size, file.timestamp)
         for file, name in names
         if name in there
     ]
 
 
 def _new(
-    question: LagQuestion, seen: tuple[SourceFile, ...], found: dict[str, WaitingFile]
-) -> tuple[list[WaitingFile], int]:
+    question: LagQuestion, seen: tuple[SourceFile, ...], found: dict[str, FileInfo]
+) -> tuple[list[FileInfo], int]:
     """Return files that the source has not listed yet, and how many it will never list."""
     options = question.source.options
     known = {same_file(file.path) for file in seen}
@@ -148,7 +139,7 @@ def _new(
     for path, file in found.items():
         if path in known or path.rpartition("/")[2] in names:
             continue
-        if oldest is not None and file.time_ms is not None and file.time_ms < oldest:
+        if oldest is not None and file.mtime_ms is not None and file.mtime_ms < oldest:
             ignored += 1
         else:
             new.append(file)

@@ -9,14 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from floodmark.checkpoint.text import long_of, shorten
-from floodmark.connectors.source import (
-    Recognised,
-    SourceKind,
-    Traces,
-    arrow,
-    has_fields,
-    plain,
-)
+from floodmark.connectors.source import Recognised, SourceKind, Traces, arrow, has_fields, plain
 from floodmark.errors import MalformedFile
 
 FILE_SINKS = frozenset({"csv", "json", "parquet", "orc", "text", "avro"})

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
-from floodmark.checkpoint.live_answers import SnapshotLine
+from floodmark.checkpoint.live_answers import Shortfall, SnapshotLine
 from floodmark.connectors.iceberg.offset import BEFORE_FIRST
 
 
@@ -14,19 +13,13 @@ class IcebergTrouble(str, Enum):
     REPLACED = "replaced"
 
 
-@dataclass(frozen=True)
-class IcebergShortfall:
-    trouble: IcebergTrouble
-    words: str
-
-
-def shortfall(snapshot: int, table: SnapshotLine) -> IcebergShortfall | None:
+def shortfall(snapshot: int, table: SnapshotLine) -> Shortfall[IcebergTrouble] | None:
     """Return what the table lacks of what a stream reads next, if it stands in a snapshot."""
     expired, replaced = IcebergTrouble.EXPIRED, IcebergTrouble.REPLACED
     if snapshot == BEFORE_FIRST:
         if table.is_whole:
             return None
-        return IcebergShortfall(
+        return Shortfall(
             expired,
             f"the stream has read nothing of {table.place} yet, and the snapshots before "
             f"{table.line[-1]} have expired: Spark begins there, and never reads what they added",
@@ -35,7 +28,7 @@ def shortfall(snapshot: int, table: SnapshotLine) -> IcebergShortfall | None:
         return None
     if not table.line:
         words = f"{table.place} has no current snapshot, but the stream stands in {snapshot}"
-        return IcebergShortfall(replaced, f"{words}: the table was created again or rolled back")
+        return Shortfall(replaced, f"{words}: the table was created again or rolled back")
     stands = f"the stream stands in snapshot {snapshot}"
     if not table.is_whole:
         if snapshot in table.kept:
@@ -44,14 +37,14 @@ def shortfall(snapshot: int, table: SnapshotLine) -> IcebergShortfall | None:
             )
         else:
             words = f"{stands}, but {table.place} no longer has it: it has expired"
-        return IcebergShortfall(expired, words)
+        return Shortfall(expired, words)
     if snapshot in table.kept:
-        return IcebergShortfall(
+        return Shortfall(
             replaced,
             f"{stands}, which is no ancestor of the current snapshot {table.line[0]} of "
             f"{table.place}: the table was replaced or rolled back",
         )
-    return IcebergShortfall(
+    return Shortfall(
         replaced,
         f"{stands}, but {table.place} does not have it, though it has all its snapshots since the "
         f"first, {table.line[-1]}: it is another table, was dropped and created again, or was "

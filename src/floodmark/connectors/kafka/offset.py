@@ -43,7 +43,45 @@ SERVERS = "kafka.bootstrap.servers"
 """The option that names the brokers."""
 
 
-class Kafka(SourceKind):
+class KafkaForm(SourceKind):
+    """A kind with offsets in Kafka's form: topic → partition → number."""
+
+    def explain(self, end: Any, start: Any) -> list[str]:
+        return [
+            f"{topic}   {_advance(partitions, (start or {}).get(topic, {}))}"
+            for topic, partitions in end.items()
+        ]
+
+    def reached(self, end: Any) -> str:
+        return ", ".join(f"{topic} {_reached(partitions)}" for topic, partitions in end.items())
+
+    def parts(self, offset: Any) -> dict[tuple[str, ...], Any] | None:
+        return {
+            (topic, partition): at
+            for topic, partitions in offset.items()
+            for partition, at in partitions.items()
+        }
+
+    def went_back(self, was: Any, now: Any) -> Iterator[tuple[str, str, str]]:
+        for topic in was.keys() & now.keys():
+            for partition in sorted(was[topic].keys() & now[topic].keys(), key=int):
+                before, after = was[topic][partition], now[topic][partition]
+                if after < before:
+                    yield f", {topic} partition {partition}", str(before), str(after)
+
+    def reads_another(self, was: Any, now: Any) -> str | None:
+        if was and not was.keys() & now.keys():
+            return f"reads {', '.join(now)}, and read {', '.join(was)} before"
+        return None
+
+    def topics(self, offset: Any) -> tuple[str, ...]:
+        return tuple(offset) if is_kafka_form(offset) else ()
+
+    def renamed(self, offset: Any, names: Mapping[str, str]) -> Any:
+        return {names.get(topic, topic): at for topic, at in offset.items()}
+
+
+class Kafka(KafkaForm):
     name = "kafka"
     looks_like = ("eventhubs",)
     formats = frozenset({"eventhubs"})  # their offsets look the same
@@ -79,39 +117,11 @@ class Kafka(SourceKind):
     def began(self, traces: Traces) -> bool:
         return traces.has_lead_byte
 
-    def explain(self, end: Any, start: Any) -> list[str]:
-        return [
-            f"{topic}   {_advance(partitions, (start or {}).get(topic, {}))}"
-            for topic, partitions in end.items()
-        ]
-
-    def reached(self, end: Any) -> str:
-        return ", ".join(f"{topic} {_reached(partitions)}" for topic, partitions in end.items())
-
     def starting_option(self, source: SourceOffset) -> tuple[StartOption | None, str | None]:
         text = source.text or ""
         if is_kafka_form(source.offset) and has_negative(source.offset):
             return None, _NEGATIVE
         return StartOption("startingOffsets", text, text), None
-
-    def parts(self, offset: Any) -> dict[tuple[str, ...], Any] | None:
-        return {
-            (topic, partition): at
-            for topic, partitions in offset.items()
-            for partition, at in partitions.items()
-        }
-
-    def went_back(self, was: Any, now: Any) -> Iterator[tuple[str, str, str]]:
-        for topic in was.keys() & now.keys():
-            for partition in sorted(was[topic].keys() & now[topic].keys(), key=int):
-                before, after = was[topic][partition], now[topic][partition]
-                if after < before:
-                    yield f", {topic} partition {partition}", str(before), str(after)
-
-    def reads_another(self, was: Any, now: Any) -> str | None:
-        if was and not was.keys() & now.keys():
-            return f"reads {', '.join(now)}, and read {', '.join(was)} before"
-        return None
 
     def compare(self, was: SourceOffset, text: str, now: Any) -> Move:
         before, after = parse_kafka_offset(was.offset), parse_kafka_offset(now)
@@ -156,12 +166,6 @@ class Kafka(SourceKind):
 
     def no_place(self, offset: Any) -> tuple[str, str] | None:
         return place_below(0, offset, _NOT_HELD)
-
-    def topics(self, offset: Any) -> tuple[str, ...]:
-        return tuple(offset) if is_kafka_form(offset) else ()
-
-    def renamed(self, offset: Any, names: Mapping[str, str]) -> Any:
-        return {names.get(topic, topic): at for topic, at in offset.items()}
 
     def renamed_initial(self, data: bytes, names: Mapping[str, str]) -> bytes:
         initial = parse_kafka_initial(data)

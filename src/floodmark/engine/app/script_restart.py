@@ -47,8 +47,8 @@ def after_failure(
         log, bisecting = request.log, request.bisecting
         return stopped(f"query {name}", checkpoint, failure, decision, log, bisecting)
     supervisor.view.say(name, f"{failure.batch_words} failed: {failure.cause}")
-    supervisor.view.say(name, f"the script starts again in {decision.wait:g} s")
-    until = time.monotonic() + decision.wait
+    supervisor.view.say(name, f"the script starts again in {decision:g} s")
+    until = time.monotonic() + decision
     while time.monotonic() < until and not supervisor.stop.asked:
         supervisor.stop.wait(0.2)
     streams[name] = CarriedStream(

@@ -57,7 +57,7 @@ from floodmark.engine.spark.hadoop import checkpoint_files, qualified
 from floodmark.engine.spark.scala import jvm_field, sequence
 from floodmark.errors import WrongUse
 from floodmark.rules.restarts.rehearsal import Rehearsal
-from floodmark.screen import fields_html, fields_text
+from floodmark.screen import ShownByFields
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import load
 
@@ -72,8 +72,8 @@ class Culprit:
     """The record, or all records that are needed together."""
 
 
-@dataclass(frozen=True)
-class BisectReport:
+@dataclass(frozen=True, repr=False)
+class BisectReport(ShownByFields):
     """The record at which a batch fails, as far as it was found."""
 
     checkpoint: str
@@ -98,9 +98,6 @@ class BisectReport:
     """Errors of trials that failed in another way; they count as not failing."""
     sink: str = "noop"
     """The sink of the trials: noop, or foreachBatch."""
-
-    __repr__ = fields_text
-    _repr_html_ = fields_html
 
 
 def bisect_application(

@@ -13,6 +13,7 @@ from typing import Any
 
 from floodmark.checkpoint.outline import ANSI, EVALUATING, PARTITIONED_BY, TABLE, TIME_ZONE
 from floodmark.checkpoint.plan.tree import PlanTree
+from floodmark.checkpoint.start_note import StartedQuery
 from floodmark.connectors.files.offset import FILE_SOURCES
 from floodmark.engine.code.plan import read_tree
 from floodmark.engine.spark.scala import jvm_field, scala_map, sequence
@@ -41,14 +42,8 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Query:
+class Query(StartedQuery[Source]):
     name: str | None
-    sources: tuple[Source, ...]
-    sink: str
-    sink_options: Mapping[str, str]
-    output_mode: str
-    trigger: str
-    schema_json: str
     tree: PlanTree
     table: str | None = None
     """Of toTable()."""
@@ -100,13 +95,13 @@ def read_query(writer: Any) -> Query:
     schema = plan.schema().json()
     kind = str(jvm_field(jvm_writer, "source") or "")
     return Query(
-        options.get("queryname"),
         _sources(plan),
         "foreachBatch" if jvm_field(jvm_writer, "foreachBatchWriter") is not None else kind,
         options,
         str(jvm_field(jvm_writer, "outputMode").toString()),
         str(jvm_field(jvm_writer, "trigger").toString()),
         str(schema),
+        options.get("queryname"),
         read_tree(writer._spark, plan),
         getattr(writer, TABLE_GIVEN, None),
         _partitioned_by(jvm_writer),

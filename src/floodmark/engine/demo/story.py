@@ -23,7 +23,7 @@ from floodmark.connectors.files.input_files import input_files
 from floodmark.connectors.files.live import read_source_log
 from floodmark.engine.demo.orders import count_orders, write_orders
 from floodmark.errors import StoppedMidway, WrongUse
-from floodmark.screen import fields_html, fields_text
+from floodmark.screen import ShownByFields
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load, load_logs
 from floodmark.storage.machine.process import kill_family
@@ -54,8 +54,8 @@ class StoryBatch:
     """True where it was in flight when the driver was killed, and ran again."""
 
 
-@dataclass(frozen=True)
-class Story:
+@dataclass(frozen=True, repr=False)
+class Story(ShownByFields):
     """The result of the demonstration."""
 
     folder: str
@@ -80,9 +80,6 @@ class Story:
     """The first customers whose totals differ."""
     seconds: float
     """The duration of the demonstration."""
-
-    __repr__ = fields_text
-    _repr_html_ = fields_html
 
 
 Tell = Callable[[str], Any]

@@ -32,7 +32,7 @@ from floodmark.engine.drill.samples.given_input import inputs_of
 from floodmark.engine.proof.scratch import require_outside, scratch_place
 from floodmark.errors import FloodmarkError, NoAnswer, WrongUse
 from floodmark.progress import counted
-from floodmark.screen import fields_html, fields_text
+from floodmark.screen import ShownByFields
 
 _TRIES = 3
 _FUNCTION_POINTS = {*(one.value for one in POINTS), RANDOM}
@@ -58,8 +58,8 @@ class DrillOptions:
     say: Callable[[str], Any] = lambda words: None
 
 
-@dataclass(frozen=True)
-class Drill:
+@dataclass(frozen=True, repr=False)
+class Drill(ShownByFields):
     """The result of a drill: a pipeline's sinks after its driver was killed."""
 
     application: str
@@ -88,9 +88,6 @@ class Drill:
     """Changes with which the pipeline survives."""
     refused: tuple[str, ...] = ()
     """Effects of the pipeline's functions elsewhere that the drill refused."""
-
-    __repr__ = fields_text
-    _repr_html_ = fields_html
 
 
 def drill_application(options: DrillOptions) -> Drill:

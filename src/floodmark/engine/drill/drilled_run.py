@@ -40,11 +40,11 @@ from floodmark.engine.drill.run_spec import (
     ROWS,
     SENT,
     STARTED,
-    InputSample,
     RunSpec,
     SinkNote,
     read_notes,
 )
+from floodmark.engine.drill.samples.input_sample import InputSample
 from floodmark.engine.drill.samples.line_server import LineServer
 from floodmark.engine.pipelines.application import split_target
 from floodmark.engine.pipelines.declarative import split_spec

@@ -9,23 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.engine.app.options import ScriptOptions
+from floodmark.engine.drill.samples.input_sample import InputSample
 
 SPEC, SINKS, ERROR, ROWS, MARKS = "spec.json", "sinks.json", "error.json", "rows", "marks"
 CHECKPOINT, FACTS = "checkpoint", "facts.json"
 STARTED, HELD, SENT = "started", "held", "sent"
-
-
-@dataclass(frozen=True)
-class InputSample:
-    """The sample for one source."""
-
-    kind: str
-    """`folder` of files or of a Delta table, `portions` of lines, or a Kafka `topic`."""
-    place: str
-    servers: str | None = None
-    """The servers of a topic that is not on the code's own broker."""
-    port: int | None = None
-    """The port that gives the lines of portions to a socket source, each line once."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from floodmark.engine.start.before_start import IN_USE, refuse
 from floodmark.engine.start.lease import in_use, live_holder
 from floodmark.rules.finding import Severity
 from floodmark.rules.registry import start_checks
-from floodmark.rules.start_inputs.situation import LeaseHolder, Situation
+from floodmark.rules.start_inputs.situation import Situation
 from floodmark.storage.files import Files
 
 _BY_COPYING = ("s3a:", "s3n:", "s3:", "abfs:", "abfss:", "wasb:", "wasbs:")
@@ -20,12 +20,11 @@ def judge_dstream(
     """Refuse the start, or return its warnings."""
     conf = spark.sparkContext.getConf()
     holder = None if IN_USE in allowed else live_holder(files)
-    refusal = None if holder is None else in_use(location, holder)
     situation = Situation(
         name,
         location,
         str(spark.sparkContext.master),
-        holder=None if refusal is None else LeaseHolder(refusal.what, refusal.why, refusal.do),
+        in_use=None if holder is None else in_use(location, holder),
         file_manager="",
         speculates=str(conf.get("spark.speculation", "false")).lower() == "true",
     )

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.engine.dstreams.intervals import milliseconds_of, state_interval
-from floodmark.engine.pipelines.parameters import Declaration, declared_after
+from floodmark.engine.pipelines.declaration import Declaration
+from floodmark.engine.pipelines.parameters import declared_after
 from floodmark.errors import WrongUse
 
 

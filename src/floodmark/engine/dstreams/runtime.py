@@ -243,8 +243,8 @@ class _Run:
             raise stopped(name, self._checkpoint, failure, decision, self._request.log, "")
         self._counts.restarts += 1
         self._say(f"failed: {cause}")
-        self._say(f"starts again in {decision.wait:g} s")
-        due = time.monotonic() + decision.wait
+        self._say(f"starts again in {decision:g} s")
+        due = time.monotonic() + decision
         while time.monotonic() < due and not self._stop.asked:
             self._stop.wait(_POLL_MS / 1000)
         if self._is_stopping():

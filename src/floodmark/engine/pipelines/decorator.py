@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from floodmark.engine.pipelines.parameters import Declaration, declared
+from floodmark.engine.pipelines.declaration import Declaration
+from floodmark.engine.pipelines.parameters import declared
 from floodmark.errors import WrongUse
 
 _BY_NAME = ("kafka", "delta")

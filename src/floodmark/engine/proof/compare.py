@@ -46,7 +46,7 @@ from floodmark.errors import NoAnswer, NotCarried, WrongUse
 from floodmark.progress import counted
 from floodmark.rules.restarts.reason import Judgement, Verdict
 from floodmark.rules.restarts.verdict import judge_restart
-from floodmark.screen import fields_html, fields_text
+from floodmark.screen import ShownByFields
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import load
 
@@ -69,8 +69,8 @@ class CompareOptions:
     run: ProofRun = field(default_factory=ProofRun)
 
 
-@dataclass(frozen=True)
-class CodeComparison:
+@dataclass(frozen=True, repr=False)
+class CodeComparison(ShownByFields):
     """The comparison of old and new code's rows for the same past batches."""
 
     checkpoint: str
@@ -104,9 +104,6 @@ class CodeComparison:
     it does with its rows was not compared."""
     exported: str | None = None
     """The folder with all differences; null unless `--export` was given."""
-
-    __repr__ = fields_text
-    _repr_html_ = fields_html
 
     @property
     def differ(self) -> bool:

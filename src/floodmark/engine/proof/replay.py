@@ -44,7 +44,7 @@ from floodmark.engine.spark.jvm import few_batches_jvm
 from floodmark.errors import WrongUse
 from floodmark.progress import counted
 from floodmark.rules.restarts.rehearsal import Rehearsal
-from floodmark.screen import fields_html, fields_text
+from floodmark.screen import ShownByFields
 from floodmark.statestore.compare import StateDifference
 from floodmark.storage.files import Files
 
@@ -82,8 +82,8 @@ class StateCounts:
     """Keys that are gone."""
 
 
-@dataclass(frozen=True)
-class ReplayedBatch:
+@dataclass(frozen=True, repr=False)
+class ReplayedBatch(ShownByFields):
     batch: int
     """The number of the batch."""
     input: tuple[SourceRows, ...]
@@ -111,12 +111,9 @@ class ReplayedBatch:
     exported: str | None = None
     """The file with all rows; null unless `--export` was given."""
 
-    __repr__ = fields_text
-    _repr_html_ = fields_html
 
-
-@dataclass(frozen=True)
-class Replay:
+@dataclass(frozen=True, repr=False)
+class Replay(ShownByFields):
     """Past batches that were run again, and what they computed."""
 
     checkpoint: str
@@ -129,9 +126,6 @@ class Replay:
     """`none`, `not-called` or `called`."""
     batches: tuple[ReplayedBatch, ...]
     """The batches that were run again."""
-
-    __repr__ = fields_text
-    _repr_html_ = fields_html
 
     @property
     def matches_checkpoint(self) -> bool | None:

@@ -25,19 +25,17 @@ class RestartPolicy:
 
 
 @dataclass(frozen=True)
-class StartAgain:
-    wait: float
-
-
-@dataclass(frozen=True)
 class GiveUp:
     words: str
     for_good: bool
     """True where starting again does not help."""
 
 
-def decide(policy: RestartPolicy, failures: Sequence[Failure]) -> StartAgain | GiveUp:
-    """Decide after the last of the failures since a batch was committed."""
+def decide(policy: RestartPolicy, failures: Sequence[Failure]) -> float | GiveUp:
+    """Return after how many seconds to start again, or why not.
+
+    `failures` are those since a batch was committed.
+    """
     last = failures[-1]
     if not policy.on_failure:
         return GiveUp("failed", for_good=False)
@@ -47,7 +45,7 @@ def decide(policy: RestartPolicy, failures: Sequence[Failure]) -> StartAgain | G
         return GiveUp(f"failed {same} times in the same way", for_good=True)
     if len(failures) > policy.most:
         return GiveUp(f"failed {len(failures)} times in a row", for_good=False)
-    return StartAgain(policy.wait(len(failures)))
+    return policy.wait(len(failures))
 
 
 def may_pass(error: FloodmarkError) -> bool:

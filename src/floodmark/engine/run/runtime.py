@@ -289,10 +289,10 @@ class _Run:
             stream.ended = "failed"
             raise self._stopped(stream, decision)
         stream.restarts += 1
-        stream.due = time.monotonic() + decision.wait
+        stream.due = time.monotonic() + decision
         self._view.say(stream.name, f"{failure.batch_words} failed: {failure.cause}")
-        self._view.say(stream.name, f"starts again in {decision.wait:g} s")
-        self._view.state(stream.name, f"waits {decision.wait:g} s")
+        self._view.say(stream.name, f"starts again in {decision:g} s")
+        self._view.state(stream.name, f"waits {decision:g} s")
 
     def _go_on_without_engine(self) -> NoReturn:
         """Treat the JVM's end as a failure of each pipeline; a new JVM needs a new process."""

@@ -16,14 +16,14 @@ from floodmark.engine.start.launch import CodeOrigin, Launched
 from floodmark.engine.start.lease import leave_behind
 from floodmark.engine.start.saved import read_saved
 from floodmark.errors import FloodmarkError
-from floodmark.screen import fields_html, fields_text, line_text
+from floodmark.screen import ShownByFields, ShownInALine
 from floodmark.storage.files import Files
 
 _FAILURES_CARRIED = 100
 
 
-@dataclass(frozen=True)
-class PipelineReport:
+@dataclass(frozen=True, repr=False)
+class PipelineReport(ShownInALine):
     pipeline: str
     """The name of the pipeline or of the query."""
     checkpoint: str
@@ -45,19 +45,13 @@ class PipelineReport:
     unreported_batches: int = 0
     """Committed batches whose rows are not counted: the run ended before Spark reported them."""
 
-    __repr__ = line_text
-    _repr_html_ = fields_html
 
-
-@dataclass(frozen=True)
-class RunReport:
+@dataclass(frozen=True, repr=False)
+class RunReport(ShownByFields):
     """The end of a run, for each of its pipelines."""
 
     pipelines: tuple[PipelineReport, ...]
     """The report of each query."""
-
-    __repr__ = fields_text
-    _repr_html_ = fields_html
 
 
 class PipelineRun:

@@ -62,7 +62,8 @@ class HadoopFiles:
     root: str
     spark: Any
     fs: Any
-    reads_cost: bool = True
+
+    reads_cost = True
 
     def list(self, folder: str = "", most: int | None = None) -> Listing:
         def walk() -> list[FileInfo]:

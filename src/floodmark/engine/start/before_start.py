@@ -23,10 +23,10 @@ from floodmark.engine.start.asking_sources import ask_before_start, positions
 from floodmark.engine.start.changed_code import judge_code
 from floodmark.engine.start.lease import in_use, live_holder
 from floodmark.engine.start.query_to_start import QueryToStart
-from floodmark.errors import FloodmarkError, NotReachable, Refused, WrongUse
+from floodmark.errors import FloodmarkError, InUse, NotReachable, Refused, WrongUse
 from floodmark.rules.finding import Finding, Severity
 from floodmark.rules.registry import find_rule, names_to_allow, start_checks
-from floodmark.rules.start_inputs.situation import LeaseHolder, Situation, StartingSource
+from floodmark.rules.start_inputs.situation import Situation, StartingSource
 
 _Answer = TypeVar("_Answer")
 IN_USE = "checkpoint-in-use"
@@ -95,7 +95,7 @@ def _situation(start: QueryToStart, allowed: frozenset[str], warnings: list[str]
         None if named is None else qualified(spark, named),
         _chosen_conf(start),
         outside,
-        None if IN_USE in allowed else _gathered(lambda: _holder(start), None, IN_USE, warnings),
+        None if IN_USE in allowed else _gathered(lambda: _in_use(start), None, IN_USE, warnings),
         _gathered(lambda: _handed_over(start), (), START_FILE, warnings),
         file_manager=spark.conf.get(FILE_MANAGER_CLASS, None),
         sink=query.sink,
@@ -133,12 +133,9 @@ def _sink(start: QueryToStart) -> SinkLog | None:
     return ask_sink(start.spark, query.sink, query.sink_options, query_id)
 
 
-def _holder(start: QueryToStart) -> LeaseHolder | None:
+def _in_use(start: QueryToStart) -> InUse | None:
     holder = live_holder(start.files) if start.saved.exists else None
-    if holder is None:
-        return None
-    refusal = in_use(start.location, holder)
-    return LeaseHolder(refusal.what, refusal.why, refusal.do)
+    return None if holder is None else in_use(start.location, holder)
 
 
 def _handed_over(start: QueryToStart) -> tuple[int, ...]:

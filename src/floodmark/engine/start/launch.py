@@ -56,7 +56,6 @@ class CodeOrigin:
 class Prepared:
     """A query that was judged and may start."""
 
-    writer: Any
     starting: QueryToStart
     origin: CodeOrigin
     warnings: tuple[str, ...]
@@ -134,7 +133,7 @@ def prepare(writer: Any, checkpoint: str, origin: CodeOrigin, allowed: frozenset
         origin.application,
     )
     warnings = judge_start(starting, allowed)
-    return Prepared(writer, starting, origin, warnings, IN_USE in allowed)
+    return Prepared(starting, origin, warnings, IN_USE in allowed)
 
 
 def begin(
@@ -154,7 +153,7 @@ def begin(
     try:
         _clear_first_write(starting)
         with told_to_sinks(spark, lease):
-            started = _start(prepared.writer, starting.location, named, starts)
+            started = _start(starting.writer, starting.location, named, starts)
     except BaseException:
         lease.release()
         remove_half_made(starting)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from floodmark.checkpoint.layout import STARTS
@@ -27,15 +27,6 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class SourceNote:
-    kind: str
-    options: Mapping[str, str]
-    description: str
-    schema_ddl: str
-    name: str | None = None
-
-
-@dataclass(frozen=True)
 class StartNote:
     """One start; its options, settings and parameters are as `redaction` returns them."""
 
@@ -50,7 +41,7 @@ class StartNote:
     java_version: str
     connectors: Mapping[str, str]
     master: str
-    sources: tuple[SourceNote, ...]
+    sources: tuple[Source, ...]
     sink: str
     sink_options: Mapping[str, str]
     output_mode: str
@@ -72,14 +63,12 @@ class StartNote:
     version: int = VERSION
 
 
-def source_notes(sources: Iterable[Source], redaction: Redaction) -> tuple[SourceNote, ...]:
+def source_notes(sources: Iterable[Source], redaction: Redaction) -> tuple[Source, ...]:
     return tuple(
-        SourceNote(
-            one.kind,
-            redaction.options(one.options),
-            redacted(one.description),
-            one.schema_ddl,
-            one.name,
+        replace(
+            one,
+            options=redaction.options(one.options),
+            description=redacted(one.description),
         )
         for one in sources
     )
@@ -113,8 +102,7 @@ def note_of(outline: Outline, application: str, next_batch: int, redaction: Reda
         {},
         "",
         tuple(
-            SourceNote(one.kind, one.options, "", one.schema_ddl, one.name)
-            for one in outline.sources
+            Source(one.kind, one.options, "", one.schema_ddl, one.name) for one in outline.sources
         ),
         outline.sink,
         outline.sink_options,

@@ -36,7 +36,7 @@ from floodmark.errors import CannotRead, FloodmarkError, WrongUse
 from floodmark.redaction import Redaction
 from floodmark.rules.finding import Severity
 from floodmark.rules.registry import start_checks
-from floodmark.rules.start_inputs.situation import LeaseHolder, Situation, StartingSource
+from floodmark.rules.start_inputs.situation import Situation, StartingSource
 from floodmark.secret_text import redacted
 from floodmark.storage.files import WritableFiles, open_files
 from floodmark.storage.last_start import acting_note
@@ -101,7 +101,6 @@ def _situation(
     pinned = saved.checkpoint.conf if saved.checkpoint is not None else {}
     chosen = _chosen(spark)
     holder = live_holder(files) if saved.exists else None
-    told = in_use(location, holder) if holder is not None else None
     return Situation(
         pipeline,
         location,
@@ -115,7 +114,7 @@ def _situation(
         options,
         None if named is None else _location(spark, named),
         {key: chosen[key] for key in pinned if key in chosen},
-        holder=LeaseHolder(told.what, told.why, told.do) if told is not None else None,
+        in_use=in_use(location, holder) if holder is not None else None,
         file_manager=_setting(spark, FILE_MANAGER_CLASS),
         sink=query.sink,
         output_mode=query.output_mode,

@@ -8,8 +8,7 @@ from floodmark.checkpoint.evidence import Evidence
 from floodmark.connectors.delta.offset import parse_delta_offset
 from floodmark.connectors.delta.reach import DeltaTrouble, shortfall
 from floodmark.rules.finding import Finding, Rule, Severity
-from floodmark.rules.start_inputs.situation import Situation
-from floodmark.rules.start_inputs.table import shortfalls
+from floodmark.rules.start_inputs.table import by_trouble
 
 RULE = Rule(
     "FM147",
@@ -33,14 +32,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             yield RULE.finding(entry, f"Source {source}: {found.words}.")
 
 
-def check_start(situation: Situation) -> Iterator[Finding]:
-    for found in shortfalls(situation):
-        if found.trouble is DeltaTrouble.VERSION_GONE:
-            yield RULE.finding(
-                situation.location,
-                found.words,
-                why="The log's retention (delta.logRetentionDuration) removed versions that the "
-                "stream had not read. Spark fails, or skips them where failOnDataLoss is false.",
-                do="Begin with a new checkpoint that reads the table again, or, to go on with what "
-                'is left, set .option("failOnDataLoss", "false") as well.',
-            )
+check_start = by_trouble(
+    RULE,
+    DeltaTrouble.VERSION_GONE,
+    why="The log's retention (delta.logRetentionDuration) removed versions that the "
+    "stream had not read. Spark fails, or skips them where failOnDataLoss is false.",
+    do="Begin with a new checkpoint that reads the table again, or, to go on with what "
+    'is left, set .option("failOnDataLoss", "false") as well.',
+)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from floodmark.checkpoint.evidence import Evidence
 from floodmark.connectors.iceberg.reach import IcebergTrouble
-from floodmark.rules.finding import Finding, Rule, Severity
-from floodmark.rules.start_inputs.snapshot import shortfalls
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.start_inputs.snapshot import by_trouble
 
 RULE = Rule(
     "FM158",
@@ -22,8 +19,4 @@ RULE = Rule(
     instead="Read the table that the checkpoint knows, or begin with a new checkpoint.",
 )
 
-
-def check(evidence: Evidence) -> Iterator[Finding]:
-    for entry, source, found in shortfalls(evidence):
-        if found.trouble is IcebergTrouble.REPLACED:
-            yield RULE.finding(entry, f"Source {source}: {found.words}.")
+check = by_trouble(RULE, IcebergTrouble.REPLACED)

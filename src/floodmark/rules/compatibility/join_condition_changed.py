@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from floodmark.rules.finding import Rule, Severity
-from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.by_difference import by_difference
 from floodmark.rules.restarts.differences import DifferenceKind
-from floodmark.rules.restarts.reason import Reason, Verdict, reason
+from floodmark.rules.restarts.reason import Verdict
 
 RULE = Rule(
     "FM331",
@@ -22,7 +20,4 @@ RULE = Rule(
     "`floodmark upgrade CP NEW --without-state`.",
 )
 
-
-def check(comparison: Comparison) -> Iterator[Reason]:
-    for one in comparison.differences_of(DifferenceKind.JOIN_CONDITION):
-        yield reason(RULE, Verdict.UNKNOWN, one.what, one.where, silent=True)
+check = by_difference(RULE, DifferenceKind.JOIN_CONDITION, Verdict.UNKNOWN)

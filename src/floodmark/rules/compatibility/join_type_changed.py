@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from floodmark.rules.finding import Rule, Severity
-from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.by_difference import by_difference
 from floodmark.rules.restarts.differences import DifferenceKind
-from floodmark.rules.restarts.reason import Reason, Verdict, reason
+from floodmark.rules.restarts.reason import Verdict
 
 RULE = Rule(
     "FM330",
@@ -23,7 +21,4 @@ RULE = Rule(
     "for a partner are then lost.",
 )
 
-
-def check(comparison: Comparison) -> Iterator[Reason]:
-    for one in comparison.differences_of(DifferenceKind.JOIN_TYPE):
-        yield reason(RULE, Verdict.NEEDS_NEW_CHECKPOINT, one.what, one.where, silent=True)
+check = by_difference(RULE, DifferenceKind.JOIN_TYPE, Verdict.NEEDS_NEW_CHECKPOINT)

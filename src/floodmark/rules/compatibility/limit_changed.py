@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from floodmark.rules.finding import Rule, Severity
-from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.by_difference import by_difference
 from floodmark.rules.restarts.differences import DifferenceKind
-from floodmark.rules.restarts.reason import Reason, Verdict, reason
+from floodmark.rules.restarts.reason import Verdict
 
 RULE = Rule(
     "FM337",
@@ -20,7 +18,4 @@ RULE = Rule(
     instead="Nothing.",
 )
 
-
-def check(comparison: Comparison) -> Iterator[Reason]:
-    for one in comparison.differences_of(DifferenceKind.LIMIT):
-        yield reason(RULE, Verdict.COMPATIBLE, one.what, one.where)
+check = by_difference(RULE, DifferenceKind.LIMIT, Verdict.COMPATIBLE)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from floodmark.rules.finding import Rule, Severity
-from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.by_difference import by_difference
 from floodmark.rules.restarts.differences import DifferenceKind
-from floodmark.rules.restarts.reason import Reason, Verdict, reason
+from floodmark.rules.restarts.reason import Verdict
 
 RULE = Rule(
     "FM354",
@@ -23,7 +21,4 @@ RULE = Rule(
     "new states of the old ones.",
 )
 
-
-def check(comparison: Comparison) -> Iterator[Reason]:
-    for one in comparison.differences_of(DifferenceKind.CODE):
-        yield reason(RULE, Verdict.UNKNOWN, one.what, one.where, silent=True)
+check = by_difference(RULE, DifferenceKind.CODE, Verdict.UNKNOWN)

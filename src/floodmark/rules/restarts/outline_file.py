@@ -17,7 +17,7 @@ from floodmark.checkpoint.layout import STATE, FileInfo
 from floodmark.checkpoint.metadata import OperatorMetadata, QueryMetadata, StateStoreInfo
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.offsets import OffsetEntry, parse_offset_metadata
-from floodmark.checkpoint.outline import FamilyOutline, OperatorOutline
+from floodmark.checkpoint.outline import OperatorOutline
 from floodmark.checkpoint.text import compact_json
 from floodmark.connectors.registry import about
 from floodmark.connectors.source import SourceOffset
@@ -356,13 +356,7 @@ def _held_operator(one: Mapping[str, Any]) -> OperatorOutline:
     return OperatorOutline(
         int(one["operator"]),
         None if name is None else str(name),
-        {
-            store: tuple(
-                FamilyOutline(family.name, family.key_json, family.value_json, family.encoding_json)
-                for family in schema.families
-            )
-            for store, schema in _schemas(one).items()
-        },
+        {store: schema.outline for store, schema in _schemas(one).items()},
         int(one["prefix_columns"]),
         _text(one["properties"]),
     )
@@ -374,6 +368,4 @@ def _metadata(one: Mapping[str, Any]) -> OperatorMetadata:
         StateStoreInfo(store, int(one["prefix_columns"]), int(one["partitions"] or 0), paths)
         for store in one["stores"]
     )
-    return OperatorMetadata(
-        1, int(one["operator"]), str(one["name"]), stores, _text(one["properties"])
-    )
+    return OperatorMetadata(1, str(one["name"]), stores, _text(one["properties"]))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from floodmark.rules.finding import Rule
-from floodmark.screen import fields_html, fitted, line_text, table_html
+from floodmark.screen import ShownInALine, fitted, table_html
 from floodmark.secret_text import redacted
 
 
@@ -33,8 +33,8 @@ class Verdict(str, Enum):
 _ORDER = list(Verdict)
 
 
-@dataclass(frozen=True)
-class Reason:
+@dataclass(frozen=True, repr=False)
+class Reason(ShownInALine):
     """One difference between the code and the checkpoint, and what it leads to."""
 
     code: str
@@ -55,9 +55,6 @@ class Reason:
     """Whether Spark starts without a warning."""
     migrate: tuple[str, ...] | None = None
     """The options for `floodmark migrate` to carry this change; None if it cannot."""
-
-    __repr__ = line_text
-    _repr_html_ = fields_html
 
     @property
     def is_refused(self) -> bool:

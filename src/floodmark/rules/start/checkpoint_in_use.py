@@ -21,6 +21,6 @@ RULE = Rule(
 
 
 def check(situation: Situation) -> Iterator[Finding]:
-    holder = situation.holder
-    if holder is not None:
-        yield RULE.finding(situation.location, holder.what, why=holder.why, do=holder.do)
+    found = situation.in_use
+    if found is not None:
+        yield RULE.finding(situation.location, found.what, why=found.why, do=found.do)

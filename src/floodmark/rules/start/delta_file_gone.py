@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from floodmark.connectors.delta.reach import DeltaTrouble
-from floodmark.rules.finding import Finding, Rule, Severity
-from floodmark.rules.start_inputs.situation import Situation
-from floodmark.rules.start_inputs.table import shortfalls
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.start_inputs.table import by_trouble
 
 RULE = Rule(
     "FM410",
@@ -19,8 +16,4 @@ RULE = Rule(
     instead="Bring the files back, or begin with a new checkpoint that reads the table again.",
 )
 
-
-def check(situation: Situation) -> Iterator[Finding]:
-    for found in shortfalls(situation):
-        if found.trouble is DeltaTrouble.FILES_GONE:
-            yield RULE.finding(situation.location, found.words)
+check = by_trouble(RULE, DeltaTrouble.FILES_GONE)

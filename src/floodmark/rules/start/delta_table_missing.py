@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from floodmark.connectors.delta.reach import DeltaTrouble
-from floodmark.rules.finding import Finding, Rule, Severity
-from floodmark.rules.start_inputs.situation import Situation
-from floodmark.rules.start_inputs.table import shortfalls
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.start_inputs.table import by_trouble
 
 RULE = Rule(
     "FM408",
@@ -19,10 +16,4 @@ RULE = Rule(
     instead="Put the table back, or begin with a new checkpoint.",
 )
 
-
-def check(situation: Situation) -> Iterator[Finding]:
-    for found in shortfalls(situation):
-        if found.trouble is DeltaTrouble.NO_TABLE:
-            yield RULE.finding(
-                situation.location, found.words, why="The checkpoint goes on in this table."
-            )
+check = by_trouble(RULE, DeltaTrouble.NO_TABLE, why="The checkpoint goes on in this table.")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from floodmark.connectors.delta.reach import DeltaTrouble
-from floodmark.rules.finding import Finding, Rule, Severity
-from floodmark.rules.start_inputs.situation import Situation
-from floodmark.rules.start_inputs.table import shortfalls
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.start_inputs.table import by_trouble
 
 RULE = Rule(
     "FM409",
@@ -19,10 +16,5 @@ RULE = Rule(
     "version that means something else.",
     instead="Begin with a new checkpoint, or read the table that the checkpoint knows.",
 )
-_REPLACED = (DeltaTrouble.ANOTHER_TABLE, DeltaTrouble.VERSION_AHEAD)
 
-
-def check(situation: Situation) -> Iterator[Finding]:
-    for found in shortfalls(situation):
-        if found.trouble in _REPLACED:
-            yield RULE.finding(situation.location, found.words)
+check = by_trouble(RULE, DeltaTrouble.ANOTHER_TABLE, DeltaTrouble.VERSION_AHEAD)

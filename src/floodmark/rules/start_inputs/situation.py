@@ -9,6 +9,7 @@ from types import MappingProxyType
 from floodmark.checkpoint.live_answers import LiveAnswers
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.connectors.source import SourceOffset
+from floodmark.errors import InUse
 
 ABORTABLE = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
 """The class that writes a checkpoint file on S3 with one request."""
@@ -28,15 +29,6 @@ class StartingSource:
 
 
 @dataclass(frozen=True)
-class LeaseHolder:
-    """A run that holds the checkpoint's lease, in words."""
-
-    what: str
-    why: str
-    do: str
-
-
-@dataclass(frozen=True)
 class Situation:
     pipeline: str
     location: str
@@ -53,7 +45,8 @@ class Situation:
     conf: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     """The session's values of the keys that the checkpoint pins, without defaults."""
     outside: LiveAnswers = field(default_factory=LiveAnswers)
-    holder: LeaseHolder | None = None
+    in_use: InUse | None = None
+    """Why another run keeps this one from starting: it holds the checkpoint's lease."""
     handed_over: tuple[int, ...] = ()
     """Versions of Delta tables that an upgrade handed over, for a stream with no batch yet."""
 

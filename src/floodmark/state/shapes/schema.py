@@ -10,12 +10,15 @@ from __future__ import annotations
 import json
 import struct
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.text import parse_json_object, parse_version, shorten
 from floodmark.errors import MalformedFile
 from floodmark.state.files.javadata import MAX_UTF, DataReader, encode_utf
 from floodmark.state.rows.types import Atom, Struct, parse_struct
+
+if TYPE_CHECKING:
+    from floodmark.checkpoint.outline import FamilyOutline
 
 NEWEST_VERSION = 3
 DEFAULT_FAMILY = "default"
@@ -84,6 +87,16 @@ class StateSchema:
     @property
     def has_keys(self) -> bool:
         return any(is_keyed(family.key) for family in self.families)
+
+    @property
+    def outline(self) -> tuple[FamilyOutline, ...]:
+        """The schemas without what only this checkpoint's files need."""
+        from floodmark.checkpoint.outline import FamilyOutline  # most verbs compare no schemas
+
+        return tuple(
+            FamilyOutline(one.name, one.key_json, one.value_json, one.encoding_json)
+            for one in self.families
+        )
 
     def family(self, name: str) -> ColumnFamily | None:
         return next((family for family in self.families if family.name == name), None)

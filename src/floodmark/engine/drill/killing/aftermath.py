@@ -19,8 +19,6 @@ class Aftermath:
     planned: int | None
     """The highest batch in offsets/."""
     committed: int | None
-    state_written: int
-    """Partitions that had written the in-flight batch's state in this run."""
     half_written: bool
 
     def hit(self, point: Point) -> bool:
@@ -37,9 +35,9 @@ def judge(checkpoint: Path, sink: BatchRecord, partitions: int, since: float) ->
     planned = max(batches(checkpoint / "offsets"), default=None)
     committed = max(batches(checkpoint / "commits"), default=None)
     if planned is None:
-        return Aftermath(Point.STARTING, None, None, 0, False)
+        return Aftermath(Point.STARTING, None, None, False)
     if planned == committed:
-        return Aftermath(Point.AFTER_COMMIT, planned, committed, 0, False)
+        return Aftermath(Point.AFTER_COMMIT, planned, committed, False)
     query_id = json.loads((checkpoint / "metadata").read_text())["id"]
     state = _partitions_written(checkpoint, planned + 1, since)
     has_it = sink.has_batch(query_id, planned)
@@ -55,7 +53,7 @@ def judge(checkpoint: Path, sink: BatchRecord, partitions: int, since: float) ->
         point = Point.DURING_STATE
     else:
         point = Point.AFTER_OFFSET
-    return Aftermath(point, planned, committed, state, half)
+    return Aftermath(point, planned, committed, half)
 
 
 def _partitions_written(checkpoint: Path, version: int, since: float) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from floodmark.engine.drill.run_spec import InputSample
+from floodmark.engine.drill.samples.input_sample import InputSample
 from floodmark.engine.drill.samples.sampled_sources import write_portions
 from floodmark.errors import WrongUse
 

@@ -19,7 +19,7 @@ from floodmark.connectors.delta.offset import TABLE_LOG
 from floodmark.connectors.files.offset import FILE_SOURCES
 from floodmark.connectors.kafka.offset import SERVERS
 from floodmark.engine.app.patching import Patches
-from floodmark.engine.drill.run_spec import InputSample
+from floodmark.engine.drill.samples.input_sample import InputSample
 from floodmark.engine.spark.scala import jvm_field, scala_map
 from floodmark.errors import WrongUse
 
