@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -504,8 +504,14 @@ class _Bucket:
     def __init__(self, *names: str) -> None:
         self.names = names
 
-    def find(self, place: str, **_: object) -> dict[str, dict[str, object]]:
-        return {f"b/ck/{name}": {"type": "file", "size": 1} for name in self.names}
+    req_kw: ClassVar[dict[str, str]] = {}
+
+    def split_path(self, place: str) -> tuple[str, str, None]:
+        bucket, _, key = place.partition("/")
+        return bucket, key, None
+
+    def call_s3(self, _method: str, Prefix: str, **_: object) -> dict[str, object]:  # noqa: N803
+        return {"Contents": [{"Key": f"{Prefix}{name}", "Size": 1} for name in self.names]}
 
 
 def test_names_that_lead_elsewhere_in_a_bucket_are_told_of() -> None:
