@@ -7,10 +7,8 @@ same command ends well, and the sink has what a batch query over all input gives
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +17,7 @@ from s3_stream import TOTAL, Commands, feed, oracle, written
 
 from floodmark import api
 from mounted import can_mount, mounted
+from ports import silent_listener
 from services.s3 import S3Server
 
 if TYPE_CHECKING:
@@ -50,13 +49,6 @@ def refused(commands: Commands, app: str, *words: str) -> None:
     for word in words:
         assert word in said, said
     assert took < BOUND
-
-
-@contextmanager
-def silent_listener() -> Iterator[int]:
-    """A port of this machine that takes every connection and never answers."""
-    with socket.create_server(("127.0.0.1", 0), backlog=64) as door:
-        yield door.getsockname()[1]
 
 
 def stream(s3: S3Server, folder: Path, conf: dict[str, str] | None = None) -> tuple[Commands, str]:

@@ -24,7 +24,7 @@ from floodmark.storage.files import Files, Folder, local_path, open_files
 from floodmark.storage.local import LocalFiles
 from floodmark.storage.overlay import Overlay
 from floodmark.storage.remote import RemoteFiles
-from ports import nobody_listens
+from ports import nobody_listens, silent_listener
 
 STORAGES = [
     "local",
@@ -261,6 +261,23 @@ def test_a_server_that_does_not_answer() -> None:
         }
         with pytest.raises(CannotRead, match="storage answered with an error"):
             open_files("s3://bucket/ck", options).list()
+
+
+@pytest.mark.services
+def test_a_store_that_takes_connections_and_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A NameNode was waited for without an end."""
+    monkeypatch.setattr("floodmark.storage.webhdfs.SILENT_SECONDS", 0.5)
+    with silent_listener() as port:
+        s3 = {
+            "key": "k",
+            "secret": "s",
+            "endpoint_url": f"http://127.0.0.1:{port}",
+            "config_kwargs": {"read_timeout": 0.5, "retries": {"total_max_attempts": 1}},
+        }
+        for place, options in (("s3://bucket/ck", s3), (f"webhdfs://127.0.0.1:{port}/ck", {})):
+            with pytest.raises(CannotRead, match="the storage does not answer") as caught:
+                open_files(place, options).list()
+            assert "repeat the command" in caught.value.do
 
 
 @pytest.mark.parametrize(

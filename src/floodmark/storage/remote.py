@@ -86,6 +86,8 @@ class RemoteFiles:
             raise _not_opened(location, scheme, error) from None
         if url.startswith("s3://"):
             fs.retries = _RETRIES["total_max_attempts"]
+        elif "webhdfs" in _protocols(fs):
+            webhdfs.limit_waits(fs)
         root = public_url(location.rstrip("/"))
         return RemoteFiles(root, fs, folder.rstrip("/"), scheme != "memory")
 
