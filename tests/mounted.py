@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,3 +27,18 @@ def mounted(place: Path, kilobytes: int) -> Iterator[Path]:
         yield place
     finally:
         subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@contextmanager
+def filled_up(disk: Path, room: int) -> Iterator[None]:
+    """So many kilobytes are left on a disk."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file:
+        with contextlib.suppress(OSError):
+            while True:
+                file.write(b"\0" * 4096)
+        file.truncate(max(file.tell() - room * 1024, 0))
+    try:
+        yield
+    finally:
+        filler.unlink()

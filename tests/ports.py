@@ -37,3 +37,10 @@ def _lowest_of_connections() -> int:
     except OSError:
         return 32_768
     return max(int(text.split()[0]), 13_000)
+
+
+@contextmanager
+def silent_listener() -> Iterator[int]:
+    """A port of this machine that takes every connection and never answers."""
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as door:
+        yield door.getsockname()[1]

@@ -6,6 +6,7 @@ A batch query over all input says what the stream must have.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -48,6 +49,8 @@ class Commands:
         self.s3, self.folder = s3, folder
         self.place = s3.place("commands")
         self.orders, self.sink = folder / "orders", folder / "sink"
+        self.environment: dict[str, str] = {}
+        """Of the commands, beside that of the tests."""
         pairs = (conf or s3.spark_conf).items()
         self.conf = [part for pair in pairs for part in ("--conf", "=".join(pair))]
         self.conf += ["--master", "local[2]"]
@@ -74,7 +77,10 @@ class Commands:
 
     def _done(self, arguments: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
         command = [str(Path(sys.executable).with_name("floodmark")), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+        environment = {**os.environ, **self.environment}
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=400, check=False, env=environment
+        )
 
     def tried(self, app: str, name: str, partitions: int = 2) -> tuple[int, str]:
         """The exit status of a run over what there is, and what it said."""

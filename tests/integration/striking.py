@@ -7,8 +7,12 @@ undisturbed; the old checkpoint is what it was.
 from __future__ import annotations
 
 import random
+import re
+import shutil
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Protocol
 
 from faults import Choice, Fault
@@ -19,6 +23,8 @@ from integration.faulty_verbs import CHANGING, READING, Place, Verb, new_place
 Strike = Callable[[Fault, int], Choice]
 Faults = tuple[tuple[Fault, Strike], ...]
 LOSES = (Fault.DROPPED, Fault.DROPPED_AFTER, Fault.CUT, Fault.ERROR_500, Fault.ERROR_503)
+# What differs from run to run: the place's number, and names that are drawn.
+_DRAWN = re.compile(r"(?<=faults-)\d+|[0-9a-f]{8,}")
 
 
 class Faulty(Protocol):
@@ -30,11 +36,30 @@ class Faulty(Protocol):
     def faulty(self, choose: Choice) -> AbstractContextManager[Any]: ...
 
 
-def again(verb: Verb, place: Place) -> Place:
-    """A place of its own for one more try, with what the verb needs."""
-    made = new_place(place.store, place.options)
-    verb.before(made)
-    return made
+class Prepared:
+    """A place with what a verb needs. It is made once, and put back for each try."""
+
+    def __init__(self, verb: Verb, place: Place) -> None:
+        self.place = new_place(place.store, place.options)
+        verb.before(self.place)
+        begun = self._folder("")
+        self._saved = [
+            (folder, begun.with_name(f"{folder.name}-saved"))
+            for folder in (begun, self._folder("-new"), self._folder("-kept"))
+            if folder.exists()
+        ]
+        for folder, saved in self._saved:
+            shutil.copytree(folder, saved)
+
+    def again(self) -> Place:
+        for kind in ("", "-new", "-kept", "-restored"):
+            shutil.rmtree(self._folder(kind), ignore_errors=True)
+        for folder, saved in self._saved:
+            shutil.copytree(saved, folder)
+        return self.place
+
+    def _folder(self, kind: str) -> Path:
+        return self.place.store.objects(f"{self.place.url}{kind}")
 
 
 def go_on(verb: Verb, place: Place) -> None:
@@ -101,17 +126,86 @@ def reads_right(verb: str, place: Place, proxy: Faulty, most: int, faults: Fault
     return tried
 
 
+class Apart:
+    """Strikes many requests of one run, each once, with others between them.
+
+    Each is known by what it asks for and how often that was asked before, so that the next run
+    strikes those which are left. A client's second try is let through, and not counted.
+    """
+
+    def __init__(self, fault: Fault, between: int = 6) -> None:
+        self.struck: set[tuple[str, str, int]] = set()
+        self._fault, self._between = fault, between
+
+    def one_run(self) -> Choice:
+        met: Counter[tuple[str, str]] = Counter()
+        tried_again: set[tuple[str, str]] = set()
+        passed = self._between
+
+        def choose(_number: int, method: str, path: str) -> Fault | None:
+            nonlocal passed
+            name = (method, _DRAWN.sub("", path))
+            if name in tried_again:
+                tried_again.remove(name)
+                return None
+            met[name] += 1
+            passed += 1
+            if passed <= self._between or (*name, met[name]) in self.struck:
+                return None
+            self.struck.add((*name, met[name]))
+            tried_again.add(name)
+            passed = 0
+            return self._fault
+
+        return choose
+
+
+def every_request_once(name: str, place: Place, proxy: Faulty, fault: Fault) -> int:
+    """A change whose requests all meet a fault that passes, in as many runs as that takes."""
+    verb, apart = CHANGING[name], Apart(fault)
+    prepared = Prepared(verb, place)
+    requests, right = undisturbed(verb, prepared.again(), proxy)
+    for _ in range(requests):
+        one = prepared.again()
+        before = one.tree(one.url)
+        with proxy.faulty(apart.one_run()):
+            first = outcome(verb.do, one)
+            struck = len(proxy.faults)
+        same_in_the_end(verb, one, before, first, right, f"{fault} at {struck} requests; {first}")
+        if not struck:
+            break
+    # How often it looks for a query depends on the clock.
+    assert len(apart.struck) >= 0.9 * requests, f"{len(apart.struck)} of {requests}"
+    return len(apart.struck)
+
+
+def undisturbed(verb: Verb, place: Place, proxy: Faulty) -> tuple[int, Any]:
+    """How many requests a change sends, and what it leaves."""
+    with proxy.faulty(lambda *_: None):
+        verb.do(place)
+        requests = proxy.seen
+    return requests, verb.left(place)
+
+
+def same_in_the_end(
+    verb: Verb, place: Place, before: dict[str, bytes], first: Any, right: Any, told: str
+) -> None:
+    """After a repetition where the verb refused, the places are as a change leaves them."""
+    if isinstance(first, FloodmarkError):
+        go_on(verb, place)
+    assert verb.left(place) == right, told
+    if not verb.in_place:
+        assert place.tree(place.url) == before, told
+
+
 def changes_right(name: str, place: Place, proxy: Faulty, most: int, faults: Faults) -> int:
     """A change under a fault, then repeated without one: what it leaves is always the same."""
     verb, tried = CHANGING[name], 0
-    whole = again(verb, place)
-    with proxy.faulty(lambda *_: None):
-        verb.do(whole)
-        requests = proxy.seen
-    right = verb.left(whole)
+    prepared = Prepared(verb, place)
+    requests, right = undisturbed(verb, prepared.again(), proxy)
     for fault, strike in faults:
         for at in positions(requests, most, f"{name} {fault} {strike.__name__}"):
-            one = again(verb, place)
+            one = prepared.again()
             before = one.tree(one.url)
             with proxy.faulty(strike(fault, at)):
                 first = outcome(verb.do, one)
@@ -119,10 +213,6 @@ def changes_right(name: str, place: Place, proxy: Faulty, most: int, faults: Fau
                     continue
                 assert fault in proxy.faults
             told = f"{fault} {strike.__name__} at {at} of {requests}; {first}"
-            if isinstance(first, FloodmarkError):
-                go_on(verb, one)
-            assert verb.left(one) == right, told
-            if not verb.in_place:
-                assert one.tree(one.url) == before, told
+            same_in_the_end(verb, one, before, first, right, told)
             tried += 1
     return tried

@@ -1,24 +1,25 @@
 """`run` where Spark's storage or its master refuses: clear words in bounded time, then it goes on.
 
-Each time the cause is real: a server that asks who is there, a bucket that is not there, a NameNode
-in safe mode, a full disk, a master that takes connections and says nothing. Once it is gone, the
-same command ends well, and the sink has what a batch query over all input gives.
+Each time the cause is real: a server that asks who is there, a bucket that is not there, a clock
+that is an hour off, a NameNode in safe mode, a full disk, a master that takes connections and says
+nothing. Once it is gone, the same command ends well, and the sink has what a batch query over all
+input gives.
 """
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from s3_stream import TOTAL, Commands, feed, oracle, written
 
+from clocks import COMPILER, clock_off_by
 from floodmark import api
 from mounted import can_mount, mounted
+from ports import silent_listener
 from services.s3 import S3Server
 
 if TYPE_CHECKING:
@@ -50,13 +51,6 @@ def refused(commands: Commands, app: str, *words: str) -> None:
     for word in words:
         assert word in said, said
     assert took < BOUND
-
-
-@contextmanager
-def silent_listener() -> Iterator[int]:
-    """A port of this machine that takes every connection and never answers."""
-    with socket.create_server(("127.0.0.1", 0), backlog=64) as door:
-        yield door.getsockname()[1]
 
 
 def stream(s3: S3Server, folder: Path, conf: dict[str, str] | None = None) -> tuple[Commands, str]:
@@ -95,6 +89,16 @@ def test_a_wrong_bucket(s3: S3Server, tmp_path: Path) -> None:
     right, commands.place = commands.place, "s3://no-such-bucket/cp"
     refused(commands, app, "no-such-bucket")
     commands.place = right
+    commands.stream(app, "a")
+
+
+@pytest.mark.skipif(COMPILER is None, reason="nothing here compiles what sets a clock")
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_clock_that_is_an_hour_off(hours: int, strict: S3Server, tmp_path: Path) -> None:
+    commands, app = stream(strict, tmp_path)
+    commands.environment = clock_off_by(3600 * hours, tmp_path)
+    refused(commands, app, "refuses the clock of this machine", "Set the clock")
+    commands.environment = {}
     commands.stream(app, "a")
 
 

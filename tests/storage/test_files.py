@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -24,7 +24,7 @@ from floodmark.storage.files import Files, Folder, local_path, open_files
 from floodmark.storage.local import LocalFiles
 from floodmark.storage.overlay import Overlay
 from floodmark.storage.remote import RemoteFiles
-from ports import nobody_listens
+from ports import nobody_listens, silent_listener
 
 STORAGES = [
     "local",
@@ -261,6 +261,23 @@ def test_a_server_that_does_not_answer() -> None:
         }
         with pytest.raises(CannotRead, match="storage answered with an error"):
             open_files("s3://bucket/ck", options).list()
+
+
+@pytest.mark.services
+def test_a_store_that_takes_connections_and_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A NameNode was waited for without an end."""
+    monkeypatch.setattr("floodmark.storage.webhdfs.SILENT_SECONDS", 0.5)
+    with silent_listener() as port:
+        s3 = {
+            "key": "k",
+            "secret": "s",
+            "endpoint_url": f"http://127.0.0.1:{port}",
+            "config_kwargs": {"read_timeout": 0.5, "retries": {"total_max_attempts": 1}},
+        }
+        for place, options in (("s3://bucket/ck", s3), (f"webhdfs://127.0.0.1:{port}/ck", {})):
+            with pytest.raises(CannotRead, match="the storage does not answer") as caught:
+                open_files(place, options).list()
+            assert "repeat the command" in caught.value.do
 
 
 @pytest.mark.parametrize(
@@ -504,8 +521,14 @@ class _Bucket:
     def __init__(self, *names: str) -> None:
         self.names = names
 
-    def find(self, place: str, **_: object) -> dict[str, dict[str, object]]:
-        return {f"b/ck/{name}": {"type": "file", "size": 1} for name in self.names}
+    req_kw: ClassVar[dict[str, str]] = {}
+
+    def split_path(self, place: str) -> tuple[str, str, None]:
+        bucket, _, key = place.partition("/")
+        return bucket, key, None
+
+    def call_s3(self, _method: str, Prefix: str, **_: object) -> dict[str, object]:  # noqa: N803
+        return {"Contents": [{"Key": f"{Prefix}{name}", "Size": 1} for name in self.names]}
 
 
 def test_names_that_lead_elsewhere_in_a_bucket_are_told_of() -> None:

@@ -11,7 +11,8 @@ import pytest
 
 import samples
 from floodmark import api
-from floodmark.storage.files import next_page, open_files
+from floodmark.errors import NotThere
+from floodmark.storage.files import Folder, next_page, open_files
 
 if TYPE_CHECKING:
     from services.s3 import S3Server
@@ -94,6 +95,37 @@ def test_a_page_begins_after_a_name(s3: S3Server) -> None:
     assert page is not None
     assert [file.path for file in page.files] == ["metadata", "offsets/0", "offsets/1", "offsets/2"]
     assert page.complete
+
+
+def test_a_folder_that_is_not_there_is_one_request(s3: S3Server) -> None:
+    files = open_files(_put(s3, samples.logs(range(3), range(3))), s3.storage_options)
+    with s3.requests() as sent:
+        assert files.level("_floodmark") == Folder((), ())
+        assert not files.list("_floodmark").files
+    assert sent == {"GET": 2}
+
+
+def test_a_place_that_is_not_there_is_three_requests(s3: S3Server) -> None:
+    """A listing, whether it is a file, and whether there is the bucket."""
+    files = open_files(s3.place("nothing"), s3.storage_options)
+    with s3.requests() as sent, pytest.raises(NotThere):
+        files.list()
+    assert sent == {"GET": 1, "HEAD": 2}
+
+
+def test_a_level_and_a_listing_of_many_pages(s3: S3Server) -> None:
+    tree = {f"offsets/{n}": b"v1" for n in range(1050)} | {"offsets/deep/1": b"", "a/b": b""}
+    files = open_files(_put(s3, tree), s3.storage_options)
+    with s3.requests() as sent:
+        found = files.level("offsets")
+    assert sent == {"GET": 2}
+    assert (len(found.files), found.folders) == (1050, ("deep",))
+    with s3.requests() as sent:
+        assert {file.path for file in files.list().files} == set(tree)
+    assert sent == {"GET": 2}
+    first = files.list("offsets", most=10)
+    assert (len(first.files), first.complete) == (10, False)
+    assert files.list("a", most=10).complete
 
 
 def _strewn(s3: S3Server) -> tuple[str, set[str]]:

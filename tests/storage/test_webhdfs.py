@@ -79,3 +79,14 @@ def test_what_fails_changes_nothing_and_is_told(fails: str, hdfs: _Hdfs) -> None
         with pytest.raises(OSError, match=r"no answer|is in safe mode"):
             change(hdfs, "/ck/metadata", b"new")
     assert hdfs.files == {"/ck/metadata": b"old"}
+
+
+def test_every_request_has_a_limit() -> None:
+    """Reads of fsspec's driver as well; it keeps its drivers, which are opened more than once."""
+    given: list[Any] = []
+    session = SimpleNamespace(request=lambda *_told, **more: given.append(more["timeout"]))
+    fs = SimpleNamespace(session=session)
+    for _ in range(3):
+        webhdfs.limit_waits(fs)
+    session.request("GET", "http://name-node")
+    assert given == [(webhdfs.CONNECT_SECONDS, webhdfs.SILENT_SECONDS)]

@@ -77,6 +77,13 @@ _HADOOP_S3 = {
         "Check spark.hadoop.fs.s3a.secret.key.",
     ),
 }
+_SILENT = (
+    "the storage does not answer",
+    "",
+    "Check the address (endpoint_url of --storage) and the network, and repeat the command.",
+)
+# How botocore and requests name it, which HDFS is read with.
+_TIMEOUTS = ("ReadTimeoutError", "ConnectTimeoutError", "ReadTimeout", "ConnectTimeout")
 # What a driver or Hadoop says, and no code or class of an error tells.
 _WORDS = {
     "is in safe mode": _SAFE_MODE,
@@ -124,6 +131,8 @@ def _by_kind(error: BaseException) -> tuple[str, str, str] | None:
         return _NO_CREDENTIALS
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return _FULL
+    if type(error).__name__ in _TIMEOUTS:
+        return _SILENT
     return None
 
 

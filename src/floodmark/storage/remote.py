@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.relative_path import RelativePath, folder_path
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, WrongUse
 from floodmark.limits import Held, check_size
-from floodmark.storage import webhdfs
+from floodmark.storage import s3_listing, webhdfs
 from floodmark.storage.complaints import is_no_bucket, no_bucket
 from floodmark.storage.files import (
     Folder,
@@ -88,28 +89,32 @@ class RemoteFiles:
             raise _not_opened(location, scheme, error) from None
         if url.startswith("s3://"):
             fs.retries = _RETRIES["total_max_attempts"]
+        elif "webhdfs" in _protocols(fs):
+            webhdfs.limit_waits(fs)
         root = public_url(location.rstrip("/"))
         return RemoteFiles(root, fs, folder.rstrip("/"))
 
     def list(self, folder: str = "", most: int | None = None) -> Listing:
         place = self._path(folder)
-        capped = {"max_items": most} if most and "s3" in _protocols(self.fs) else {}
-        try:
-            found = self._ask(
-                self._shown(folder), lambda: self.fs.find(place, detail=True, **capped)
-            )
-        except FileGone:  # for example a bucket that does not exist
-            found = {}
-        if not isinstance(found, dict):  # adlfs gives a list of one name where this is a file
-            found = {}
-        listing = self._listed(place, found, not capped or len(found) < (most or 0))
+        found: dict[str, dict[str, Any]] = {}
+        whole = True
+        with contextlib.suppress(FileGone):
+            found, whole = self._ask(self._shown(folder), lambda: self._below(place, most))
+        listing = self._listed(place, found, whole)
         if not listing.files and not listing.unreadable and not folder:
-            kind = self._kind(place)
+            kind = self._kind(place, bool(found))
             if kind == "file":
                 raise is_a_file(self.root)
             if kind is None:
                 raise self._not_there()
         return listing
+
+    def _below(self, place: str, most: int | None) -> tuple[dict[str, dict[str, Any]], bool]:
+        if self._is_s3 and place:
+            return s3_listing.all_below(self.fs, place, most)
+        found = self.fs.find(place, detail=True)
+        # adlfs gives a list of one name where this is a file.
+        return found if isinstance(found, dict) else {}, True
 
     def _listed(self, place: str, found: dict[str, dict[str, Any]], whole: bool) -> Listing:
         self._note_sizes(found.items())
@@ -124,32 +129,32 @@ class RemoteFiles:
 
     def page(self, after: str) -> Listing | None:
         """List with one request the files whose names come after a name; only S3 can do that."""
-        if "s3" not in _protocols(self.fs):
+        if not self._is_s3:
             return None
-        bucket, key, _ = self.fs.split_path(self.folder)
-        prefix = f"{key}/" if key else ""
-        ask = {"Bucket": bucket, "Prefix": prefix, "StartAfter": prefix + after, **self.fs.req_kw}
-        answer = self._ask(self.root, lambda: self.fs.call_s3("list_objects_v2", **ask))
-        found = {
-            f"{bucket}/{one['Key']}": {**one, "size": one["Size"]}
-            for one in answer.get("Contents", ())
-        }
-        whole = not answer.get("IsTruncated")
+        found, whole = self._ask(
+            self.root, lambda: s3_listing.one_page(self.fs, self.folder, After=after)
+        )
         # The next page begins after a name, so an odd name does not end the listing.
         return replace(self._listed(self.folder, found, whole), complete=whole)
 
     def level(self, folder: str = "") -> Folder:
         place = self._path(folder)
         try:
-            found = self._ask(self._shown(folder), lambda: self.fs.ls(place, detail=True))
+            found = self._ask(self._shown(folder), lambda: self._level(place))
         except FileGone:
             return Folder((), ())
-        self._note_sizes((info["name"], info) for info in found)
+        self._note_sizes(found.items())
         start = len(place) + 1
         names = (
-            (info["name"].rstrip("/")[start:], info.get("type") == "directory") for info in found
+            (name.rstrip("/")[start:], info.get("type") == "directory")
+            for name, info in found.items()
         )
         return folder_of((name, is_folder) for name, is_folder in names if name)
+
+    def _level(self, place: str) -> dict[str, dict[str, Any]]:
+        if self._is_s3 and place:
+            return s3_listing.level(self.fs, place)
+        return {info["name"]: info for info in self.fs.ls(place, detail=True)}
 
     def _note_sizes(self, found: Iterable[tuple[str, dict[str, Any]]]) -> None:
         for name, info in found:
@@ -226,6 +231,10 @@ class RemoteFiles:
         return "webhdfs" in _protocols(self.fs)
 
     @property
+    def _is_s3(self) -> bool:
+        return "s3" in _protocols(self.fs)
+
+    @property
     def _is_flat(self) -> bool:
         return not _FLAT.isdisjoint(_protocols(self.fs))
 
@@ -246,15 +255,21 @@ class RemoteFiles:
         place = self._path(RelativePath(folder))
         return RemoteFiles(f"{self.root}/{folder}", self.fs, place, self.large)
 
-    def _kind(self, place: str) -> str | None:
+    def _kind(self, place: str, has_entries: bool) -> str | None:
+        """Return "file", "directory", or None if there is nothing."""
+        if self._is_s3 and has_entries:
+            return "directory"
         try:
+            if self._is_s3 and "/" in place:
+                is_file = self._ask(self.root, lambda: s3_listing.is_object(self.fs, place))
+                return "file" if is_file else None
             return str(self._ask(self.root, lambda: self.fs.info(place)).get("type"))
         except FileGone:
             return None
 
     def _not_there(self) -> CannotRead:
         """Return the error; S3 answers for a missing bucket as for an empty one, unless asked."""
-        if "s3" in _protocols(self.fs):
+        if self._is_s3:
             bucket = self.fs.split_path(self.folder)[0]
             try:
                 self.fs.call_s3("head_bucket", Bucket=bucket, **self.fs.req_kw)

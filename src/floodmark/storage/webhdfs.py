@@ -8,9 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+from functools import partial
 from typing import IO, Any
 
+CONNECT_SECONDS = 10.0
+SILENT_SECONDS = 120.0
+"""A NameNode or data node that says nothing for so long is taken for dead."""
 _BYTES = {"content-type": "application/octet-stream"}
+
+
+def limit_waits(fs: Any) -> None:
+    """Give each request of a driver a limit; fsspec's waits for an answer for ever."""
+    session = fs.session
+    if not isinstance(session.request, partial):  # fsspec keeps its drivers
+        session.request = partial(session.request, timeout=(CONNECT_SECONDS, SILENT_SECONDS))
 
 
 def write_file(fs: Any, place: str, data: bytes | IO[bytes]) -> None:
