@@ -7,7 +7,7 @@ This module replaces each number by the column's definition, from the sources up
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +50,7 @@ from floodmark.checkpoint.plan.tree import (
     Watermark,
     in_order,
 )
+from floodmark.checkpoint.plan.used_fields import UsedFields, field_of, name_of
 
 _LEAVES = frozenset({"StreamingRelation", "StreamingRelationV2", "StreamingExecutionRelation"})
 _AGGREGATES = ("AggregateExpression", "PythonUDAF")
@@ -70,6 +71,8 @@ class Facts:
     ranks: Mapping[int, int] = field(default_factory=dict)
     """The rank of an aggregate after Spark's optimizer, by the number of its result. A `select`
     above aggregates puts them into its own order, and the state keeps that order."""
+    joined: frozenset[int] | None = None
+    """The numbers of the columns that Spark's optimizer leaves below joins; None: all of them."""
 
 
 def read_plan(nodes: list[Mapping[str, Any]], facts: Facts) -> PlanTree:
@@ -78,6 +81,7 @@ def read_plan(nodes: list[Mapping[str, Any]], facts: Facts) -> PlanTree:
     reader.names = names_of(nodes)
     outputs = reader.columns.outputs(root)
     reader.columns.need(root, set(outputs))
+    reader.used = UsedFields(root, reader.columns) if facts.joined is not None else None
     fed = reader.build(root)
     columns = tuple(fed.environment.get(one, nameless(one)) for one in outputs)
     unseen = tuple(sorted(reader.expressions.unseen))
@@ -92,6 +96,7 @@ class _JsonReader:
         self.expressions = ExpressionReader(facts.functions)
         self.counts: dict[str, int] = {}
         self.names: Mapping[int, str] = {}
+        self.used: UsedFields | None = None
 
     def number(self, kind: str) -> int:
         self.counts[kind] = self.counts.get(kind, -1) + 1
@@ -300,7 +305,8 @@ class _JsonReader:
             ):
                 wanted = self.columns.needed[id(child)]
                 columns = (one for one in self.columns.outputs(child) if one in wanted)
-                expressions.append((name, tuple(self._named(one, fed) for one in columns)))
+                kept = tuple(each for one in columns for each in self._kept(one, child, fed))
+                expressions.append((name, kept))
         kind = node.raw.get("joinType")
         fields: Fields = (("type", json.dumps(simple_name(object_name(kind)))),)
         if stateful and isinstance(raw, list):
@@ -319,9 +325,13 @@ class _JsonReader:
             if one in fed.environment
         }
 
-    def _named(self, column: int, fed: Fed) -> Expression:
+    def _kept(self, column: int, side: Node, fed: Fed) -> Iterator[Expression]:
+        """Yield what the rows of a join's side keep of a column: all of it, or some fields."""
         made = fed.environment.get(column, nameless(column))
-        return Expression(NAMED, (), (made,), self.names.get(column, ""))
+        whole = self.used is None or column in (self.facts.joined or ())
+        for path in ((),) if whole or self.used is None else self.used.of(side, column):
+            name = name_of(path) or self.names.get(column, "")
+            yield Expression(NAMED, (), (field_of(made, path),), name)
 
     def _other(self, node: Node, fed: list[Fed]) -> Fed:
         """Read any other step: all its fields, and all columns of its inputs."""
