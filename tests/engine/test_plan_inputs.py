@@ -255,6 +255,10 @@ def test_fields_that_a_join_keeps_are_the_same_under_other_names(streams: Stream
     before = tree(streams.nested("r.a", "r.c.d"))
     renamed = streams.nested("r", "v2").selectExpr("v2", "r AS p").selectExpr("v2", "p.a", "p.c.d")
     assert differences(before, tree(renamed)) == ()
+    # An aggregation uses fields, too.
+    sums = (streams.nested("r").groupBy("v2").agg(f.sum(one)) for one in ("r.a", "r.b"))
+    found = [one.kind for one in differences(*map(tree, sums))]
+    assert found == [DifferenceKind.FUNCTIONS, DifferenceKind.JOIN_COLUMNS]
     # The state has the whole column: which of its fields the sink receives is above the state.
     whole = (tree(streams.nested("r", one)) for one in ("r.a", "r.b"))
     assert {one.feeds for one in differences(*whole)} == {None}

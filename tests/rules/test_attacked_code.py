@@ -11,10 +11,11 @@ from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.outline import ANSI
 from floodmark.rules.compatibility import source_limits_changed
 from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.not_carried import unaccounted
 from floodmark.rules.restarts.reason import Judgement, Verdict
 from floodmark.rules.restarts.source_lists import seen_by_place
 from floodmark.rules.restarts.verdict import judge_restart
-from plan_trees import plan
+from plan_trees import of_step, plan
 
 TWO = ('{"logOffset":4}', '{"logOffset":4}')
 
@@ -226,3 +227,24 @@ def test_an_option_that_is_set_to_its_default_reads_the_same_records(
     found = _told(meeting(old=old, new=new), "source-options-changed")
     assert found
     assert set(found) == {verdict}
+
+
+def _carried(*columns: str, renames: dict[str, str] | None = None, given: str = "") -> list[str]:
+    """What `migrate` refuses where the left side of a join had k and v, and has these columns."""
+    sides = {"condition": ("equal_to(k, k)",), "right_columns": ("k",)}
+    before = of_step("Join", left_columns=("k", "v"), **sides)
+    now = of_step("Join", left_columns=columns, **sides)
+    joins = (join(),)
+    met = meeting(old={"tree": before}, new={"tree": now, "operators": joins}, held=joins)
+    return [one.what for one in unaccounted(met, renames or {}, False, (given,))]
+
+
+def test_a_column_of_a_join_is_not_renamed_only_because_it_is_the_one_left() -> None:
+    (refused,) = _carried("k", "w")
+    assert "w of the left side is w, and v, which was v, is gone" in refused
+    assert _carried("k", "w", renames={"w": "v"}) == []  # --rename v=w
+    assert _carried("k", "w", given="w") == []  # --default w=null
+    # Nothing is taken for another one: new columns are null, and one that goes is left out.
+    assert _carried("k", "v", "w") == []
+    assert _carried("k") == []
+    assert _carried("k", "w", "x") == []

@@ -50,9 +50,10 @@ from floodmark.checkpoint.plan.tree import (
     Watermark,
     in_order,
 )
-from floodmark.checkpoint.plan.used_fields import UsedFields, field_of, name_of
+from floodmark.checkpoint.plan.used_fields import Path, UsedFields, field_of, name_of
 
 _LEAVES = frozenset({"StreamingRelation", "StreamingRelationV2", "StreamingExecutionRelation"})
+_SIDES = ("left", "right")
 _AGGREGATES = ("AggregateExpression", "PythonUDAF")
 
 
@@ -299,14 +300,8 @@ class _JsonReader:
         if stateful:  # whole rows of both sides lie in the state, by keys in the code's order
             equal = tuple(one for one in said if one.name in ("EqualTo", "EqualNullSafe"))
             expressions.append((KEY_ORDER, equal))
-            for name, child, fed in (
-                ("left columns", node.children[0], left),
-                ("right columns", node.children[1], right),
-            ):
-                wanted = self.columns.needed[id(child)]
-                columns = (one for one in self.columns.outputs(child) if one in wanted)
-                kept = tuple(each for one in columns for each in self._kept(one, child, fed))
-                expressions.append((name, kept))
+            for side, child, fed in zip(_SIDES, node.children, (left, right), strict=True):
+                expressions.append((f"{side} columns", tuple(self._kept(child, fed))))
         kind = node.raw.get("joinType")
         fields: Fields = (("type", json.dumps(simple_name(object_name(kind)))),)
         if stateful and isinstance(raw, list):
@@ -325,13 +320,17 @@ class _JsonReader:
             if one in fed.environment
         }
 
-    def _kept(self, column: int, side: Node, fed: Fed) -> Iterator[Expression]:
-        """Yield what the rows of a join's side keep of a column: all of it, or some fields."""
-        made = fed.environment.get(column, nameless(column))
-        whole = self.used is None or column in (self.facts.joined or ())
-        for path in ((),) if whole or self.used is None else self.used.of(side, column):
-            name = name_of(path) or self.names.get(column, "")
-            yield Expression(NAMED, (), (field_of(made, path),), name)
+    def _kept(self, side: Node, fed: Fed) -> Iterator[Expression]:
+        """Yield what a join keeps of a side's columns: all of each, or some fields."""
+        wanted = self.columns.needed[id(side)]
+        for column in (one for one in self.columns.outputs(side) if one in wanted):
+            made = fed.environment.get(column, nameless(column))
+            paths: tuple[Path, ...] = ((),)
+            if self.used is not None and column not in (self.facts.joined or ()):
+                paths = self.used.of(side, column)
+            for path in paths:
+                label = name_of(path) or self.names.get(column, "")
+                yield Expression(NAMED, (), (field_of(made, path),), label)
 
     def _other(self, node: Node, fed: list[Fed]) -> Fed:
         """Read any other step: all its fields, and all columns of its inputs."""

@@ -24,7 +24,10 @@ Path = tuple[tuple[str, str], ...]
 _FIELDS = {"GetStructField": "name", "GetArrayStructFields": "field"}
 _ITEMS = frozenset({"GetArrayItem", "GetMapValue"})
 _PASSING = frozenset(
-    {"Filter", "Join", "Generate", "Deduplicate", "DeduplicateWithinWatermark", "Sort"}
+    [
+        *("Filter", "Join", "Generate", "Deduplicate", "DeduplicateWithinWatermark", "Sort"),
+        "GlobalLimit",
+    ]
 )
 _WHOLE: Path = ()
 
@@ -53,8 +56,8 @@ class UsedFields:
         if node.kind == "Project":
             for one in node.expressions("projectList"):
                 below.named(one, used.get(id_of(one), set()))
-        elif node.kind in _PASSING or node.kind in WATERMARKS or node.kind in TRANSPARENT:
-            for column, paths in used.items():
+        elif node.kind == "Aggregate" or _passes(node):
+            for column, paths in used.items() if _passes(node) else ():
                 below.add(column, paths)
             for value in node.raw.values():
                 below.expressions(value)
@@ -64,6 +67,11 @@ class UsedFields:
         for child in node.children:
             outputs = self._columns.outputs(child)
             self._go(child, {one: below.found[one] for one in outputs if one in below.found})
+
+
+def _passes(node: Node) -> bool:
+    """Whether a node's columns are those of its inputs."""
+    return node.kind in _PASSING or node.kind in WATERMARKS or node.kind in TRANSPARENT
 
 
 class _Uses:
