@@ -148,3 +148,30 @@ def test_files_that_are_partitioned_in_two_ways_are_no_table(scripts: Scripts) -
         assert query.awaitTermination(300)
     with pytest.raises(Exception, match=r"(?i)conflicting partition column names"):
         scripts.spark.read.json(out).collect()
+
+
+_IN_SQL = """
+rows = read("in").createOrReplaceTempView("events")
+query = spark.sql('''{sql}''').writeStream.outputMode("update").format("noop")
+query.option("checkpointLocation", "{folder}/ck").trigger(availableNow=True).start()
+"""
+_PLAIN_SQL = "SELECT k, sum(v) s FROM events GROUP BY k"
+_NAMED_SQL = "WITH named AS (SELECT k, {v} x FROM events) SELECT k, sum(x) s FROM named GROUP BY k"
+_STATE_IN_IT = (
+    "WITH named AS (SELECT k, {v} x FROM events), totals AS (SELECT k, sum(x) s FROM named "
+    "GROUP BY k) SELECT * FROM totals"
+)
+
+
+@pytest.mark.parametrize("sql", [_NAMED_SQL, _STATE_IN_IT])
+def test_a_common_table_expression_is_no_source(scripts: Scripts, sql: str) -> None:
+    """Spark's plan has a leaf for each use of one, and that leaf is a stream."""
+    scripts.run(_sums(scripts.read()))
+    plain, named, other = (
+        _IN_SQL.replace("{sql}", one)
+        for one in (_PLAIN_SQL, sql.replace("{v}", "v"), sql.replace("{v}", "v * 2"))
+    )
+    assert scripts.judged(plain, named).verdict is Verdict.SAME
+    found = scripts.judged(named, other)
+    assert found.verdict is not Verdict.SAME
+    assert [one.rule for one in found.reasons] == ["aggregates-mean-another"]

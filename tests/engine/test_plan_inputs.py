@@ -30,6 +30,13 @@ class Streams(JsonStreams):
         right = self("r").selectExpr("k AS k2", "g AS g2", "w AS w2")
         return self().join(right, f.expr(condition)).where(where)
 
+    def nested(self, *columns: str) -> Any:
+        """A join of streams whose left side has a struct, of which these are used."""
+        r = f.from_json("g", "a LONG, b LONG, c STRUCT<d: LONG, e: LONG>, l ARRAY<STRUCT<m: LONG>>")
+        left = self().select("k", r.alias("r"))
+        right = self("r").selectExpr("k AS k2", "v AS v2")
+        return left.join(right, f.expr("k = k2")).select("v2", *columns)
+
     def database(self, name: str) -> Any:
         query = "(SELECT CAST('a' AS VARCHAR(9)) k2, 1 u FROM sysibm.sysdummy1) t"
         read = self.spark.read.format("jdbc").option("dbtable", query)
@@ -206,6 +213,20 @@ CHANGED: dict[str, tuple[Query, Query, DifferenceKind]] = {
         )
         for name, of in OF_EVENT_TIME.items()
     },
+    **{
+        f"the state of a join, which keeps {after} and not {before}": (
+            lambda s, before=before: s.nested(*before.split()),
+            lambda s, after=after: s.nested(*after.split()),
+            DifferenceKind.JOIN_COLUMNS,
+        )
+        for before, after in [
+            ("r.a", "r.b"),
+            ("r.a", "r.a r.b"),
+            ("r.a", "r"),
+            ("r.c.d", "r.c.e"),
+            ("r.c", "r.l.m"),
+        ]
+    },
     "a watermark above a dedup": (
         lambda s: s().withWatermark("at", "1 hour").dropDuplicates(["k", "at"]),
         lambda s: s().dropDuplicates(["k", "at"]).withWatermark("at", "1 hour"),
@@ -228,6 +249,19 @@ def test_a_copy_that_carries_the_watermark_is_the_same(streams: Streams, name: s
     query = OF_EVENT_TIME[name]
     marked = streams().withWatermark("at", "1 hour").withColumn("t", f.col("at"))
     assert differences(tree(query(marked, "at")), tree(query(marked, "t"))) == ()
+
+
+def test_fields_that_a_join_keeps_are_the_same_under_other_names(streams: Streams) -> None:
+    before = tree(streams.nested("r.a", "r.c.d"))
+    renamed = streams.nested("r", "v2").selectExpr("v2", "r AS p").selectExpr("v2", "p.a", "p.c.d")
+    assert differences(before, tree(renamed)) == ()
+    # An aggregation uses fields, too.
+    sums = (streams.nested("r").groupBy("v2").agg(f.sum(one)) for one in ("r.a", "r.b"))
+    found = [one.kind for one in differences(*map(tree, sums))]
+    assert found == [DifferenceKind.FUNCTIONS, DifferenceKind.JOIN_COLUMNS]
+    # The state has the whole column: which of its fields the sink receives is above the state.
+    whole = (tree(streams.nested("r", one)) for one in ("r.a", "r.b"))
+    assert {one.feeds for one in differences(*whole)} == {None}
 
 
 def test_a_filter_on_results_reaches_no_state(streams: Streams) -> None:

@@ -11,10 +11,11 @@ from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.outline import ANSI
 from floodmark.rules.compatibility import source_limits_changed
 from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.not_carried import unaccounted
 from floodmark.rules.restarts.reason import Judgement, Verdict
 from floodmark.rules.restarts.source_lists import seen_by_place
 from floodmark.rules.restarts.verdict import judge_restart
-from plan_trees import plan
+from plan_trees import of_step, plan
 
 TWO = ('{"logOffset":4}', '{"logOffset":4}')
 
@@ -173,3 +174,77 @@ def test_a_rate_that_changes_changes_the_numbers() -> None:
     old, new = ({"sources": (source("rate", rowspersecond=n),)} for n in ("5", "50"))
     (found,) = source_limits_changed.check(meeting(("4",), old, new))
     assert "come again" in (found.why or "")
+
+
+def _sinks(before: tuple[str, str], now: tuple[str, str], **more: object) -> dict[str, Verdict]:
+    told = [{"sink": kind, "sink_options": {"path": path}} for kind, path in (before, now)]
+    found = _judged(meeting(old=told[0], new=told[1], **more))
+    return {one.rule: one.verdict for one in found.reasons if one.rule.startswith("sink-")}
+
+
+def test_a_folder_of_output_may_be_written_in_another_way() -> None:
+    for path in ("/out/", "file:/out", "file:///out"):
+        assert _sinks(("json", "/out"), ("json", path)) == {}
+    anew = {"sink-directory-changed": Verdict.NEEDS_NEW_CHECKPOINT}
+    assert _sinks(("json", "/out"), ("json", "/out2")) == anew
+    # A relative path became a whole one: the log in the folder says whether it is the same.
+    whole = ("json", "out"), ("json", "/data/out")
+    assert _sinks(*whole) == anew
+    assert _sinks(*whole, sink_batch=6) == anew
+    assert _sinks(*whole, sink_batch=7) == {"sink-directory-changed": Verdict.COMPATIBLE}
+
+
+def test_files_of_two_kinds_in_one_folder_are_no_table() -> None:
+    for path in ("/out", "/out/"):
+        found = _sinks(("json", "/out"), ("parquet", path))
+        assert found == {"sink-changed": Verdict.UNKNOWN}
+    # In a folder of its own, the new kind can be read; that folder is judged by another rule.
+    found = _sinks(("json", "/out"), ("parquet", "/out2"))
+    assert found["sink-changed"] is Verdict.COMPATIBLE
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "now", "verdict"),
+    [
+        ("json", {}, {"multiline": "False"}, Verdict.COMPATIBLE),
+        ("json", {"mode": "PERMISSIVE"}, {}, Verdict.COMPATIBLE),
+        ("json", {"mode": "permissive"}, {"mode": "PERMISSIVE"}, Verdict.COMPATIBLE),
+        ("csv", {}, {"header": "false", "sep": ","}, Verdict.COMPATIBLE),
+        ("csv", {"inferschema": "true"}, {}, Verdict.COMPATIBLE),
+        ("text", {}, {"latestfirst": "false"}, Verdict.COMPATIBLE),
+        ("json", {}, {"multiline": "true"}, Verdict.UNKNOWN),
+        ("json", {}, {"mode": "DROPMALFORMED"}, Verdict.UNKNOWN),
+        ("csv", {"header": "true"}, {}, Verdict.UNKNOWN),
+        ("csv", {"sep": ","}, {"sep": ";"}, Verdict.UNKNOWN),
+        ("csv", {}, {"nullvalue": ""}, Verdict.UNKNOWN),
+        ("text", {"latestfirst": "true"}, {}, Verdict.UNKNOWN),
+    ],
+)
+def test_an_option_that_is_set_to_its_default_reads_the_same_records(
+    kind: str, before: dict[str, str], now: dict[str, str], verdict: Verdict
+) -> None:
+    old, new = ({"sources": (source(kind, **one),)} for one in (before, now))
+    found = _told(meeting(old=old, new=new), "source-options-changed")
+    assert found
+    assert set(found) == {verdict}
+
+
+def _carried(*columns: str, renames: dict[str, str] | None = None, given: str = "") -> list[str]:
+    """What `migrate` refuses where the left side of a join had k and v, and has these columns."""
+    sides = {"condition": ("equal_to(k, k)",), "right_columns": ("k",)}
+    before = of_step("Join", left_columns=("k", "v"), **sides)
+    now = of_step("Join", left_columns=columns, **sides)
+    joins = (join(),)
+    met = meeting(old={"tree": before}, new={"tree": now, "operators": joins}, held=joins)
+    return [one.what for one in unaccounted(met, renames or {}, False, (given,))]
+
+
+def test_a_column_of_a_join_is_not_renamed_only_because_it_is_the_one_left() -> None:
+    (refused,) = _carried("k", "w")
+    assert "w of the left side is w, and v, which was v, is gone" in refused
+    assert _carried("k", "w", renames={"w": "v"}) == []  # --rename v=w
+    assert _carried("k", "w", given="w") == []  # --default w=null
+    # Nothing is taken for another one: new columns are null, and one that goes is left out.
+    assert _carried("k", "v", "w") == []
+    assert _carried("k") == []
+    assert _carried("k", "w", "x") == []

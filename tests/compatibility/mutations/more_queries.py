@@ -26,6 +26,15 @@ _add(
     easy=(("k = g2 AND", "g2 = k AND"),),
 )
 _add(
+    "joined-fields",
+    JOIN + 'parsed = F.from_json("js", "a LONG, b LONG, c STRING").alias("r")\n'
+    'left = read("events").withWatermark("at", "10 minutes").select("k", "at", parsed)\n'
+    'out = left.join(right, near, "inner").select("k", "w2", "r.a")',
+    mode="append",
+    changes=(('"r.a"', '"r.b"'), ('"r.a"', '"r.a", "r.b"'), ('"r.a"', '"r"')),
+    easy=(('.select("k", "w2", "r.a")', '.select("k", "w2", "r").select("k", "w2", "r.a")'),),
+)
+_add(
     "joined-filtered",
     JOIN + 'out = left.join(right, near, "inner").where("v > 1")',
     mode="append",

@@ -7,7 +7,7 @@ This module replaces each number by the column's definition, from the sources up
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,8 +50,10 @@ from floodmark.checkpoint.plan.tree import (
     Watermark,
     in_order,
 )
+from floodmark.checkpoint.plan.used_fields import Path, UsedFields, field_of, name_of
 
 _LEAVES = frozenset({"StreamingRelation", "StreamingRelationV2", "StreamingExecutionRelation"})
+_SIDES = ("left", "right")
 _AGGREGATES = ("AggregateExpression", "PythonUDAF")
 
 
@@ -70,6 +72,8 @@ class Facts:
     ranks: Mapping[int, int] = field(default_factory=dict)
     """The rank of an aggregate after Spark's optimizer, by the number of its result. A `select`
     above aggregates puts them into its own order, and the state keeps that order."""
+    joined: frozenset[int] | None = None
+    """The numbers of the columns that Spark's optimizer leaves below joins; None: all of them."""
 
 
 def read_plan(nodes: list[Mapping[str, Any]], facts: Facts) -> PlanTree:
@@ -78,6 +82,7 @@ def read_plan(nodes: list[Mapping[str, Any]], facts: Facts) -> PlanTree:
     reader.names = names_of(nodes)
     outputs = reader.columns.outputs(root)
     reader.columns.need(root, set(outputs))
+    reader.used = UsedFields(root, reader.columns) if facts.joined is not None else None
     fed = reader.build(root)
     columns = tuple(fed.environment.get(one, nameless(one)) for one in outputs)
     unseen = tuple(sorted(reader.expressions.unseen))
@@ -92,6 +97,7 @@ class _JsonReader:
         self.expressions = ExpressionReader(facts.functions)
         self.counts: dict[str, int] = {}
         self.names: Mapping[int, str] = {}
+        self.used: UsedFields | None = None
 
     def number(self, kind: str) -> int:
         self.counts[kind] = self.counts.get(kind, -1) + 1
@@ -294,13 +300,8 @@ class _JsonReader:
         if stateful:  # whole rows of both sides lie in the state, by keys in the code's order
             equal = tuple(one for one in said if one.name in ("EqualTo", "EqualNullSafe"))
             expressions.append((KEY_ORDER, equal))
-            for name, child, fed in (
-                ("left columns", node.children[0], left),
-                ("right columns", node.children[1], right),
-            ):
-                wanted = self.columns.needed[id(child)]
-                columns = (one for one in self.columns.outputs(child) if one in wanted)
-                expressions.append((name, tuple(self._named(one, fed) for one in columns)))
+            for side, child, fed in zip(_SIDES, node.children, (left, right), strict=True):
+                expressions.append((f"{side} columns", tuple(self._kept(child, fed))))
         kind = node.raw.get("joinType")
         fields: Fields = (("type", json.dumps(simple_name(object_name(kind)))),)
         if stateful and isinstance(raw, list):
@@ -319,9 +320,17 @@ class _JsonReader:
             if one in fed.environment
         }
 
-    def _named(self, column: int, fed: Fed) -> Expression:
-        made = fed.environment.get(column, nameless(column))
-        return Expression(NAMED, (), (made,), self.names.get(column, ""))
+    def _kept(self, side: Node, fed: Fed) -> Iterator[Expression]:
+        """Yield what a join keeps of a side's columns: all of each, or some fields."""
+        wanted = self.columns.needed[id(side)]
+        for column in (one for one in self.columns.outputs(side) if one in wanted):
+            made = fed.environment.get(column, nameless(column))
+            paths: tuple[Path, ...] = ((),)
+            if self.used is not None and column not in (self.facts.joined or ()):
+                paths = self.used.of(side, column)
+            for path in paths:
+                label = name_of(path) or self.names.get(column, "")
+                yield Expression(NAMED, (), (field_of(made, path),), label)
 
     def _other(self, node: Node, fed: list[Fed]) -> Fed:
         """Read any other step: all its fields, and all columns of its inputs."""

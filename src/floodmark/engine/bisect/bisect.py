@@ -41,7 +41,7 @@ from floodmark.engine.bisect.records import (
 from floodmark.engine.bisect.search import Ranges, ranges_of, smallest
 from floodmark.engine.code.empty_leaves import frame_of, replace_leaves
 from floodmark.engine.code.outline import clone_session
-from floodmark.engine.code.query import Query, read_query, source_folders
+from floodmark.engine.code.query import Query, read_query, source_folders, source_leaves
 from floodmark.engine.code.rehearse import (
     capped,
     fork_checkpoint,
@@ -54,7 +54,7 @@ from floodmark.engine.pipelines.building import built
 from floodmark.engine.run.failure import in_flight
 from floodmark.engine.sinks.exactly_once import on_a_fork
 from floodmark.engine.spark.hadoop import checkpoint_files, qualified
-from floodmark.engine.spark.scala import jvm_field, sequence
+from floodmark.engine.spark.scala import jvm_field
 from floodmark.errors import WrongUse
 from floodmark.rules.restarts.rehearsal import Rehearsal
 from floodmark.screen import ShownByFields
@@ -221,7 +221,7 @@ class _Bisection:
         return found
 
     def _places(self) -> list[RecordPlace]:
-        leaves = [one for one in sequence(self.plan.collectLeaves()) if one.isStreaming()]
+        leaves = source_leaves(self.plan)
         saved = self.checkpoint.sources_of(self.batch)
         if len(leaves) != len(saved):
             raise WrongUse(

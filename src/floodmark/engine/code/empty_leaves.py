@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.checkpoint.conf_keys import SOURCE_EVOLUTION
-from floodmark.engine.code.query import source_name
+from floodmark.engine.code.query import is_source, source_name
 from floodmark.engine.spark.scala import sequence
 
 
@@ -64,6 +64,8 @@ class EmptyLeaves:
         if not leaf.isStreaming():
             # A static table belongs to the user, and may be large.
             return as_leaf(self._session, leaf, self._no_rows(leaf)) if "Relation" in kind else None
+        if not is_source(leaf):
+            return None
         for one, other in self._made:
             if one.equals(leaf):
                 return other

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from floodmark.checkpoint.plan.columns import Columns, Node, unfolded
 from floodmark.checkpoint.plan.reading import Facts, read_plan
 from floodmark.checkpoint.plan.spark_json import (
     KNOWN_BY_OTHER_MEANS,
@@ -38,6 +39,7 @@ _NODE_ID = re.compile(r"(EventTimeWatermark )[0-9a-f-]{36}")
 _TRY = re.compile(r"\btry_\w+(?=\()")
 _MAY_TRY = re.compile(r'"(?:evalMode|evalContext)"')
 _OF_A_SESSION = re.compile(r"@[0-9a-f]{3,}|#\d|\$Lambda|[0-9a-f]{8}-[0-9a-f]{4}-")
+_TAKES_FIELD = re.compile(r"\.(?:GetStructField|GetArrayStructFields)\b")
 _MARKED = re.compile(r"#(\d+)L?-T\d+ms")
 _NUMBERS = re.compile(r'"(?:jvmId|nodeId)":"[^"]*",?')
 
@@ -82,12 +84,16 @@ def _facts(spark: Any, plan: Any, nodes: list[Mapping[str, Any]]) -> Facts:
     whole = _NUMBERS.sub("", str(canonical.toJSON())) + words
     tries = tuple(_TRY.findall(words)) if "try_" in words else ()
     untold = tuple(str(one[UNTOLD]) for one in details.values() if UNTOLD in one)
-    ranks = _ranks(spark, plan) if _are_arranged(nodes) else {}
-    if ranks is None:
-        untold, ranks = (*untold, "the order of its aggregates"), {}
+    arranged, nested = _are_arranged(nodes), _may_lose_fields(nodes)
+    optimized = _optimized(spark, plan) if arranged or nested else []
+    if optimized is None:
+        untold, optimized = (*untold, "what Spark's optimizer makes of the plan"), []
+        nested = False
+    ranks = _ranks(optimized) if arranged else {}
+    joined = _joined(optimized) if nested else None
     digest = hashlib.sha256(whole.encode()).hexdigest()
     marked = _marked(plan) if "watermark" in wanted.values() else frozenset()
-    return Facts(details, functions, digest, tries, untold, marked, ranks)
+    return Facts(details, functions, digest, tries, untold, marked, ranks, joined)
 
 
 def _marked(plan: Any) -> frozenset[int]:
@@ -112,17 +118,42 @@ def _results(node: Mapping[str, Any]) -> list[int]:
     return [result_id(raw) for raw in every if str(raw["class"]).endswith(".AggregateExpression")]
 
 
-def _ranks(spark: Any, plan: Any) -> dict[int, int] | None:
-    """Return the order of aggregates after Spark's optimizer; None where Spark does not say."""
+def _may_lose_fields(nodes: list[Mapping[str, Any]]) -> bool:
+    """Whether a join has structs among its columns: the optimizer may keep some fields of them."""
+    has_join = any(str(node["class"]).endswith(".Join") for node in nodes)
+    return has_join and _TAKES_FIELD.search(json.dumps(nodes)) is not None
+
+
+def _optimized(spark: Any, plan: Any) -> list[Mapping[str, Any]] | None:
+    """Return the plan after Spark's optimizer; None where Spark does not say."""
     from py4j.protocol import Py4JError
 
     try:
         optimizer = spark._jsparkSession.sessionState().optimizer()
-        nodes = json.loads(str(optimizer.execute(plan).toJSON()))
-        found = [_results(one) for one in nodes if str(one["class"]).endswith(".Aggregate")]
-    except (Py4JError, ValueError, LookupError, TypeError):
+        found: list[Mapping[str, Any]] = json.loads(str(optimizer.execute(plan).toJSON()))
+    except (Py4JError, ValueError):
         return None
+    return found
+
+
+def _ranks(optimized: list[Mapping[str, Any]]) -> dict[int, int]:
+    """Return the order of the aggregates, by the numbers of their results."""
+    found = [_results(one) for one in optimized if str(one["class"]).endswith(".Aggregate")]
     return {number: at for results in found for at, number in enumerate(results)}
+
+
+def _joined(optimized: list[Mapping[str, Any]]) -> frozenset[int]:
+    """Return the numbers of the columns that reach a join."""
+    root, columns = unfolded(optimized, 0)[0], Columns()
+    joins = [one for one in _below(root) if one.kind == "Join"]
+    sides = (child for join in joins for child in join.children)
+    return frozenset(number for side in sides for number in columns.outputs(side))
+
+
+def _below(node: Node) -> Iterator[Node]:
+    yield node
+    for child in node.children:
+        yield from _below(child)
 
 
 def _rows(leaf: Any) -> dict[str, Any]:

@@ -119,10 +119,18 @@ def read_sources(writer: Any) -> tuple[Source, ...]:
 
 
 def _sources(plan: Any) -> tuple[Source, ...]:
-    leaves = plan.collectLeaves()
     # A DataFrame used twice stays twice: so does its offset in the checkpoint.
-    found = (leaves.apply(index) for index in range(leaves.size()))
-    return tuple(_source(leaf) for leaf in found if leaf.isStreaming())
+    return tuple(_source(leaf) for leaf in source_leaves(plan))
+
+
+def source_leaves(plan: Any) -> list[Any]:
+    """Return the plan's leaves that are sources of a stream."""
+    return [leaf for leaf in sequence(plan.collectLeaves()) if is_source(leaf)]
+
+
+def is_source(leaf: Any) -> bool:
+    """Whether a leaf is a stream's source; the use of a common table expression is no source."""
+    return bool(leaf.isStreaming()) and leaf.getClass().getSimpleName() != "CTERelationRef"
 
 
 def source_folders(writer: Any) -> tuple[str, ...]:
@@ -130,13 +138,11 @@ def source_folders(writer: Any) -> tuple[str, ...]:
 
     A stream that is read twice has two places in the offsets, but one folder.
     """
-    leaves = jvm_field(writer._jwrite, "ds").queryExecution().analyzed().collectLeaves()
+    plan = jvm_field(writer._jwrite, "ds").queryExecution().analyzed()
     seen: list[tuple[Any, str]] = []
     folders = []
     numbers = count()
-    for leaf in (leaves.apply(index) for index in range(leaves.size())):
-        if not leaf.isStreaming():
-            continue
+    for leaf in source_leaves(plan):
         folder = next((mine for other, mine in seen if other.equals(leaf)), None)
         if folder is None:
             folder = source_name(leaf) or str(next(numbers))

@@ -239,17 +239,17 @@ class MigrationPlan:
 def _refuse_unaccounted(
     comparison: Comparison, asked: MigrateOptions, request: MatchOptions
 ) -> None:
-    """Refuse changes that `check` does not allow, and that no matching of columns resolves."""
+    """Refuse changes that `check` does not allow and no matching of columns resolves."""
     for reason in judge_restart(comparison).reasons:
         if starts_nowhere(reason):
             raise NotCarried(f"{asked.app}: {reason.what}", reason.why, reason.do)
-    for one in unaccounted(comparison, asked.told.renames, bool(request.given)):
+    told, given = asked.told, bool(request.given)
+    for one in unaccounted(comparison, told.renames, given, told.defaults):
         if one.rule not in asked.accept:
             raise NotCarried(
                 f"{one.what} ({one.where})",
-                "The old code made this state. The new code would read it with another meaning, "
-                "without any error.",
-                _way_out(one.rule),
+                "The old code made this state; the new code would give it another meaning.",
+                one.do or _way_out(one.rule),
             )
 
 

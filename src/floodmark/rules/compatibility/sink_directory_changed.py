@@ -8,6 +8,7 @@ from floodmark.connectors.files.offset import FILE_SINKS
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
+from floodmark.rules.restarts.source_matching import is_same_folder, is_whole
 
 RULE = Rule(
     "FM315",
@@ -28,11 +29,22 @@ def check(comparison: Comparison) -> Iterator[Reason]:
     if last is None or not {last.sink, new.sink} <= FILE_SINKS:
         return
     before, after = last.sink_options.get("path"), new.sink_options.get("path")
-    if before != after:
+    if is_same_folder(before, after):
+        return
+    what = f"The files go to {after}; they went to {before}."
+    if is_whole(before or "") != is_whole(after or "") and _has_the_batches(comparison):
         yield reason(
             RULE,
-            Verdict.NEEDS_NEW_CHECKPOINT,
-            f"The files go to {after}; they went to {before}.",
+            Verdict.COMPATIBLE,
+            what,
             "the sink",
-            silent=True,
+            why="It starts: the log in that folder has the checkpoint's batches.",
+            do="Nothing.",
         )
+        return
+    yield reason(RULE, Verdict.NEEDS_NEW_CHECKPOINT, what, "the sink", silent=True)
+
+
+def _has_the_batches(comparison: Comparison) -> bool:
+    done = comparison.checkpoint.committed_batch
+    return done is not None and comparison.sink_batch == done

@@ -54,6 +54,27 @@ _HOUSEKEEPING = (
     "discardcachedinputratio",
     CHECKPOINT_OPTION,
 )
+# Values that stand for an option that is not set. Spark ignores the case of these.
+_DEFAULTS = {
+    "multiline": "false",
+    "header": "false",
+    "wholetext": "false",
+    "recursivefilelookup": "false",
+    "latestfirst": "false",
+    "filenameonly": "false",
+    "ignoreleadingwhitespace": "false",
+    "ignoretrailingwhitespace": "false",
+    "enforceschema": "true",
+    "allowcomments": "false",
+    "allowsinglequotes": "true",
+    "sep": ",",
+    "delimiter": ",",
+    "quote": '"',
+    "escape": "\\",
+}
+_PARSED = ("csv", "json")
+_INFERENCE = frozenset({"inferschema", "samplingratio", "primitivesasstring", "prefersdecimal"})
+"""Options that only find columns, and columns are compared by themselves."""
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
@@ -70,13 +91,24 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             if key in _PLACES or (key in LIMITS and key not in _WHICH_FILES):
                 continue
             what = f"Source {at}: {change_words(key, old, now)}"
-            if key in _WHICH_FILES and after.kind in FILE_SOURCES:
+            if after.kind in FILE_SOURCES and _reads_the_same(after.kind, key, old, now):
+                do = "Nothing: Spark reads the same records."
+                yield reason(RULE, Verdict.COMPATIBLE, f"{what}.", f"{SOURCES}/{at}", do=do)
+            elif key in _WHICH_FILES and after.kind in FILE_SOURCES:
                 yield _other_files(at, f"{what}.")
             elif key.startswith((*_BEGINNING, *_FETCHING, *_HOUSEKEEPING)):
                 ignored = "; it is ignored" if key.startswith(_BEGINNING) else ""
                 yield reason(RULE, Verdict.COMPATIBLE, f"{what}{ignored}.", f"{SOURCES}/{at}")
             else:
                 yield _read_otherwise(comparison, at, f"{what}.")
+
+
+def _reads_the_same(kind: str, key: str, old: str | None, now: str | None) -> bool:
+    default = "permissive" if key == "mode" and kind in _PARSED else _DEFAULTS.get(key)
+    if default is None:
+        return key in _INFERENCE
+    meant = [default if one is None else one.lower() for one in (old, now)]
+    return meant[0] == meant[1]
 
 
 def _other_files(at: int, what: str) -> Reason:

@@ -6,7 +6,7 @@ names. This module finds the changes of meaning that no column matching sees.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from floodmark.checkpoint.plan.meaning import meanings
@@ -53,14 +53,20 @@ class Unaccounted:
     """The name with which the user accepts it."""
     what: str
     where: str
+    do: str | None = None
+    """What else the user can say of it."""
 
 
 def unaccounted(
-    comparison: Comparison, renames: Mapping[str, str], given: bool
+    comparison: Comparison,
+    renames: Mapping[str, str],
+    given: bool,
+    defaults: Iterable[str] = (),
 ) -> Iterator[Unaccounted]:
     """Yield the unaccepted changes.
 
-    `renames` is new name → old name; `given`: a function of the user makes the rows.
+    `renames` is new name → old name; `given`: a function of the user makes the rows; `defaults`
+    are the new columns for which the user gives a value.
     """
     for reason in judge_restart(comparison).reasons:
         if reason.silent and not reason.verdict.is_yes and reason.rule not in _SETTLED:
@@ -85,6 +91,8 @@ def unaccounted(
             yield from _keys(before, after, old_names)
         if after.kind == "Join":
             yield from _join(before, after, old_names)
+            for side in ("left", "right"):
+                yield from _other_column(side, before, after, old_names, defaults)
 
 
 def _of_reason(reason: Reason) -> Unaccounted:
@@ -155,3 +163,30 @@ def _join(old: PlanStep, new: PlanStep, names: Mapping[str, str]) -> Iterator[Un
                     f"{column.label} of the {side} side is {words(column)}; it was {words(other)}.",
                     "the plan's join",
                 )
+
+
+def _other_column(
+    side: str, old: PlanStep, new: PlanStep, names: Mapping[str, str], defaults: Iterable[str]
+) -> Iterator[Unaccounted]:
+    """Yield a column that takes the place of the only one that is gone.
+
+    Matching by names would call it renamed, and it is made of something else.
+    """
+    before, after = old.role(f"{side} columns"), new.role(f"{side} columns")
+    kept = [names.get(one.label, one.label) for one in before]
+    came = [one for one in after if one.label not in kept]
+    labels = [one.label for one in after]
+    went = [one for one, name in zip(before, kept, strict=True) if name not in labels]
+    if not len(came) == len(went) == 1 or came[0].label in defaults:
+        return
+    if meanings(went[0], names) & meanings(came[0], {}):
+        return
+    now, was = came[0].label, went[0].label
+    yield Unaccounted(
+        _RULES[DifferenceKind.ROWS],
+        f"{now} of the {side} side is {words(came[0])}, and {was}, which was {words(went[0])}, is "
+        "gone",
+        "the plan's join",
+        f"If {now} is null in rows that wait: --default {now}=null. If it is the same as {was}: "
+        f"--rename {was}={now}.",
+    )

@@ -338,6 +338,13 @@ def plain_path(location: str) -> str:
     return f"{_ALIKE.get(scheme, scheme)}/{rest.strip('/')}"
 
 
+def is_same_folder(before: str | None, after: str | None) -> bool:
+    """Whether two paths are one folder, as far as the text shows: `/out/`, `file:/out`."""
+    if before is None or after is None or is_whole(before) != is_whole(after):
+        return before == after
+    return plain_path(before) == plain_path(after)
+
+
 def reads(source: SourceOutline, file: str) -> bool | None:
     """Whether a file is in a place that a source reads; None if its path does not show it."""
     path = source.place
