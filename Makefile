@@ -29,8 +29,9 @@ java:
 demo: setup java ## Run a stream, kill it in the middle of a batch, see it come back
 	@$(BIN)/floodmark demo
 
-services: setup java ## Fetch the real servers that the integration tests start
+services: setup java ## Fetch the real servers and other Pythons that the tests start
 	@$(BIN)/python scripts/services.py
+	@$(BIN)/python scripts/pythons.py
 	@$(BIN)/python scripts/browser.py
 
 lint: setup ## Style, types, the walls between the layers, dead code and known weaknesses

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from project_scripts import script
+
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "4.2"
 TOTALS = str(GOLDEN / "sales-hdfs" / "checkpoint")
@@ -29,6 +31,7 @@ SCRIPT = str(ROOT / "tests" / "broken" / "pipeline" / "trigger_once.py")
 """It builds its own session, as most streams do."""
 MOST_TIMES = 12
 """`import floodmark` and the command's own module, in starts of a bare Python: about 150 ms."""
+PYTHONS = script("pythons")
 BASE = {"click", "floodmark", "fsspec", "markdown-it-py", "mdurl", "pygments", "rich"}
 
 
@@ -84,18 +87,6 @@ def empty(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def install(python: Path, wheel: Path) -> None:
     pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
     done(*pip, "install", "--quiet", "-c", ROOT / "constraints.txt", wheel)
-
-
-def working(minor: int) -> str | None:
-    """A Python 3.x of this machine; what is on PATH may be no more than a name (pyenv's shims)."""
-    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    for found in (shutil.which(f"python3.{minor}"), *kept.glob(f"3.{minor}.*/bin/python")):
-        if (
-            found
-            and not subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode
-        ):
-            return str(found)
-    return None
 
 
 def test_the_index_takes_them(built: Path, wheel: Path) -> None:
@@ -257,20 +248,39 @@ def test_an_answer_in_part_says_what_gives_the_rest(
     assert re.search(rf"pip install ['\"]?floodmark{re.escape(extra)}", told), told
 
 
-def test_every_python_that_is_here_takes_it(wheel: Path, empty: Path, tmp_path: Path) -> None:
-    """Those of 3.10 to 3.14 that are installed; the release's workflow has them all."""
-    own = sys.version_info.minor
-    tried = [f"3.{own}"]  # the one of `empty`
-    for minor in sorted(set(range(10, 15)) - {own}):
-        python = working(minor)
-        if python:
-            folder = tmp_path / f"3.{minor}"
-            done(python, "-m", "venv", "--without-pip", folder)
-            install(folder / "bin" / "python", wheel)
-            assert "batch 3" in done(folder / "bin" / "floodmark", "inspect", TOTALS)
-            tried.append(f"3.{minor}")
-    print("tried on", *sorted(tried))
-    assert f"3.{own}" in done(empty / "python", "--version")
+@pytest.mark.parametrize("minor", PYTHONS.OFFERED)
+def test_every_python_that_is_here_takes_it(
+    wheel: Path, empty: Path, minor: int, tmp_path: Path
+) -> None:
+    """This machine's, or what `make services` has fetched; the release's workflow has them all."""
+    if minor == sys.version_info.minor:
+        commands = empty
+    else:
+        python = PYTHONS.working(minor)
+        if python is None:
+            pytest.skip(f"Python 3.{minor} is not here, and `make services` could not fetch it")
+        commands = tmp_path / "bin"
+        done(python, "-m", "venv", "--without-pip", tmp_path)
+        install(commands / "python", wheel)
+    assert f"3.{minor}." in done(commands / "python", "--version")
+    assert "batch 3" in done(commands / "floodmark", "inspect", TOTALS)
+    assert "FM201" in done(commands / "floodmark", "explain", "FM201")
+    assert "Nothing found" in done(commands / "floodmark", "lint", SALES)
+
+
+def test_a_machine_that_is_no_debian_says_which_python_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And `make services` goes on: the tests take the Pythons that are there."""
+    monkeypatch.setattr(PYTHONS, "FOLDER", tmp_path)
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    monkeypatch.setattr(PYTHONS.shutil, "which", lambda _: None)
+    assert PYTHONS.main() == 0
+    told = capsys.readouterr().err.splitlines()
+    assert [line.split()[:3] for line in told] == [
+        [f"python3.{minor}", "not", "there:"] for minor in range(10, 15)
+    ]
+    assert "this is no Debian" in told[-1]
 
 
 @pytest.mark.soak  # half a minute each, most of it the index's answers
@@ -286,7 +296,7 @@ def test_the_pinned_versions_are_there_for_every_python(minor: int, tmp_path: Pa
 
 def test_a_python_that_is_too_old_says_so_where_pip_was_not_asked(tmp_path: Path) -> None:
     """With a real 3.9 where there is one; else this one is told that it is one."""
-    old = working(9)
+    old = PYTHONS.working(9)
     command = (
         [old, "-m", "floodmark", "--version"]
         if old

@@ -30,6 +30,7 @@ class _Ruleset(ctypes.Structure):
 
 
 class _Below(ctypes.Structure):
+    _layout_ = "ms"  # as _pack_ has always meant; Python 3.14 wants it said
     _pack_ = 1
     _fields_ = (("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))
 
