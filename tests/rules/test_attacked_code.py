@@ -182,16 +182,45 @@ def _sinks(before: tuple[str, str], now: tuple[str, str], **more: object) -> dic
     return {one.rule: one.verdict for one in found.reasons if one.rule.startswith("sink-")}
 
 
-def test_a_folder_of_output_may_be_written_in_another_way() -> None:
-    for path in ("/out/", "file:/out", "file:///out"):
-        assert _sinks(("json", "/out"), ("json", path)) == {}
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ("/out", "/out/"),
+        ("/out", "//out"),
+        ("file:/out", "file:///out"),
+        ("out", "out/"),
+        ("s3a://b/out", "s3://b/out/"),
+    ],
+)
+def test_a_folder_of_output_may_be_written_in_another_way(before: str, now: str) -> None:
+    assert _sinks(("json", before), ("json", now)) == {}
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ("out", "/data/out"),
+        ("/data/out", "./out"),
+        ("/out", "file:/out"),
+        ("/out", "hdfs:///out"),
+        ("hdfs://one/out", "hdfs://two/out"),
+    ],
+)
+def test_the_log_in_a_folder_tells_whether_it_is_the_same(before: str, now: str) -> None:
+    """A relative path, and one without a scheme, can be anywhere."""
+    paths = ("json", before), ("json", now)
     anew = {"sink-directory-changed": Verdict.NEEDS_NEW_CHECKPOINT}
-    assert _sinks(("json", "/out"), ("json", "/out2")) == anew
-    # A relative path became a whole one: the log in the folder says whether it is the same.
-    whole = ("json", "out"), ("json", "/data/out")
-    assert _sinks(*whole) == anew
-    assert _sinks(*whole, sink_batch=6) == anew
-    assert _sinks(*whole, sink_batch=7) == {"sink-directory-changed": Verdict.COMPATIBLE}
+    assert _sinks(*paths) == anew
+    assert _sinks(*paths, sink_batch=6) == anew
+    assert _sinks(*paths, sink_batch=7) == {"sink-directory-changed": Verdict.COMPATIBLE}
+
+
+@pytest.mark.parametrize(
+    ("before", "now"), [("/out", "/out2"), ("out", "/data/other"), ("s3://a/out", "s3://b/out")]
+)
+def test_another_folder_with_as_many_batches_is_another_folder(before: str, now: str) -> None:
+    found = _sinks(("json", before), ("json", now), sink_batch=7)
+    assert found == {"sink-directory-changed": Verdict.NEEDS_NEW_CHECKPOINT}
 
 
 def test_files_of_two_kinds_in_one_folder_are_no_table() -> None:

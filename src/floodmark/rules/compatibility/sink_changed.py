@@ -8,7 +8,7 @@ from floodmark.connectors.files.offset import FILE_SINKS
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.source_matching import is_same_folder
+from floodmark.rules.restarts.source_matching import may_be_one_folder
 
 RULE = Rule(
     "FM314",
@@ -29,7 +29,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
     if last is None or _family(last.sink) == _family(new.sink):
         return
     before, after = last.sink_options.get("path"), new.sink_options.get("path")
-    if {last.sink, new.sink} <= FILE_SINKS and after and is_same_folder(before, after):
+    if {last.sink, new.sink} <= FILE_SINKS and after and may_be_one_folder(before, after):
         yield _other_files(last.sink, new.sink)
         return
     # Spark's documentation rules this one out, though nothing in it fails.

@@ -8,7 +8,7 @@ from floodmark.connectors.files.offset import FILE_SINKS
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.source_matching import is_same_folder, is_whole
+from floodmark.rules.restarts.source_matching import is_same_folder, may_be_one_folder
 
 RULE = Rule(
     "FM315",
@@ -32,7 +32,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
     if is_same_folder(before, after):
         return
     what = f"The files go to {after}; they went to {before}."
-    if is_whole(before or "") != is_whole(after or "") and _has_the_batches(comparison):
+    if may_be_one_folder(before, after) and _has_the_batches(comparison):
         yield reason(
             RULE,
             Verdict.COMPATIBLE,

@@ -339,10 +339,33 @@ def plain_path(location: str) -> str:
 
 
 def is_same_folder(before: str | None, after: str | None) -> bool:
-    """Whether two paths are one folder, as far as the text shows: `/out/`, `file:/out`."""
-    if before is None or after is None or is_whole(before) != is_whole(after):
+    """Whether two paths are surely one folder: `/out/` and `/out`, `s3a://b/out` and `s3://b/out`.
+
+    `/out` is on the session's own file system, so it may be another folder than `file:/out`.
+    """
+    if before is None or after is None:
         return before == after
-    return plain_path(before) == plain_path(after)
+    return _spelled(before) == _spelled(after)
+
+
+def may_be_one_folder(before: str | None, after: str | None) -> bool:
+    """Whether two paths can be one folder: a scheme or the start of a relative path may lack."""
+    if before is None or after is None:
+        return before == after
+    if is_whole(before) == is_whole(after):
+        return plain_path(before) == plain_path(after)
+    short, whole = (after, before) if is_whole(before) else (before, after)
+    return plain_path(whole).endswith(plain_path(short).removeprefix("/."))
+
+
+def _spelled(location: str) -> tuple[str, str]:
+    scheme, colon, rest = location.partition(":")
+    if not colon or "/" in scheme:
+        scheme, rest = "", location
+    address = "//" if scheme not in ("", "file") and rest.startswith("//") else ""
+    path = "/".join(part for part in rest.split("/") if part)
+    root = "/" if rest.startswith("/") else ""
+    return ("s3" if scheme in ("s3a", "s3n") else scheme), f"{address or root}{path}"
 
 
 def reads(source: SourceOutline, file: str) -> bool | None:
