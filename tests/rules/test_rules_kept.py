@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 
 from floodmark import api
 from floodmark.errors import WrongUse
-from floodmark.rules.registry import all_rules, rules_of
+from floodmark.rules.registry import FAMILIES, all_rules, rules_of
 from project_scripts import script
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,8 +32,11 @@ def test_codes_and_names_are_unique_and_in_their_hundred():
 
 
 def test_a_rules_file_is_named_after_it():
-    for known in all_rules():
-        assert known.check.__module__.rsplit(".", 1)[1] == known.rule.name.replace("-", "_")
+    for family in FAMILIES:
+        package = importlib.import_module(f"floodmark.rules.{family}")
+        for module in pkgutil.iter_modules(package.__path__):
+            loaded = importlib.import_module(f"{package.__name__}.{module.name}")
+            assert loaded.RULE.name.replace("-", "_") == module.name
 
 
 @pytest.mark.parametrize("known", all_rules(), ids=lambda known: known.rule.name)

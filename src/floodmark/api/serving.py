@@ -81,7 +81,7 @@ def serve(
     if not places:
         raise WrongUse("no root to serve", do="Name a folder: floodmark serve data/checkpoints")
 
-    from floodmark.web.app import AppParts, make_app
+    from floodmark.web.app import make_app
     from floodmark.web.fleet import Fleet
     from floodmark.web.guard import Keys
     from floodmark.web.history import History
@@ -104,7 +104,7 @@ def serve(
             ask,
         )
         names = (*several_of(allow_host), *_own_names(host))
-        app = make_app(AppParts(fleet, Keys(token), names, _plan_maker(storage), _version()))
+        app = make_app(fleet, Keys(token), names, _plan_maker(storage), _version())
         fleet.start()
         try:
             answer(

@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -53,6 +53,7 @@ _LONGEST = 1000
 _LONGEST_FORM = 8192
 _YEAR = "public, max-age=31536000, immutable"
 _Result = TypeVar("_Result")
+_Route = TypeVar("_Route", bound=Callable[..., Any])
 Id = Annotated[str, InPath(pattern="^[0-9a-f]{16}$", description="As /api/fleet gives it.")]
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     404: {"model": Problem, "description": "No checkpoint of that id is watched."},
@@ -70,29 +71,22 @@ MakePlan = Callable[[str, str], PlanAnswer]
 """Returns the plan that a verb would make for a checkpoint's path."""
 
 
-@dataclass(frozen=True)
-class AppParts:
-    fleet: Fleet
-    keys: Keys
-    hosts: tuple[str, ...]
-    make_plan: MakePlan
-    version: str = ""
-
-
-def make_app(parts: AppParts) -> FastAPI:
+def make_app(
+    fleet: Fleet, keys: Keys, hosts: tuple[str, ...], make_plan: MakePlan, version: str
+) -> FastAPI:
     app = FastAPI(
         title="floodmark serve",
-        version=parts.version,
+        version=version,
         summary="Every stream below the roots: read-only.",
         docs_url=None,  # they load scripts from another host
         redoc_url=None,
         responses=_TOKEN,
     )
-    _add_fleet(app, parts.fleet)
-    _add_checkpoints(app, parts)
-    _add_pages(app, parts, Pages(parts.version))
+    _add_fleet(app, fleet)
+    _add_checkpoints(app, fleet, make_plan)
+    _add_pages(app, fleet, keys, Pages(version))
     app.add_middleware(GZipMiddleware, minimum_size=2048, compresslevel=4)
-    app.add_middleware(Guard, keys=parts.keys, hosts=parts.hosts)
+    app.add_middleware(Guard, keys=keys, hosts=hosts)
     return app
 
 
@@ -115,15 +109,14 @@ def _add_fleet(app: FastAPI, fleet: Fleet) -> None:
         return Response(metrics_text(fleet), media_type=CONTENT_TYPE)
 
 
-def _add_checkpoints(app: FastAPI, parts: AppParts) -> None:
-    fleet, reader = parts.fleet, Reader()
+def _add_checkpoints(app: FastAPI, fleet: Fleet, make_plan: MakePlan) -> None:
+    reader = Reader()
 
-    @app.get(
-        "/api/checkpoints/{id}",
-        response_model=CheckpointAnswer,
-        responses=_PROBLEMS,
-        tags=["checkpoint"],
-    )
+    def get(below: str, answer: type) -> Callable[[_Route], _Route]:
+        path = f"/api/checkpoints/{{id}}{below}"
+        return app.get(path, response_model=answer, responses=_PROBLEMS, tags=["checkpoint"])
+
+    @get("", CheckpointAnswer)
     async def get_checkpoint(request: Request, id: Id) -> Response:
         """Return all that is known of one checkpoint. Its ETag changes when the checkpoint does."""
         one = _find(fleet, id)
@@ -147,12 +140,7 @@ def _add_checkpoints(app: FastAPI, parts: AppParts) -> None:
             return Response(status_code=304, headers=headers)
         return Response(body, media_type="application/json", headers=headers)
 
-    @app.get(
-        "/api/checkpoints/{id}/anatomy",
-        response_model=Anatomy,
-        responses=_PROBLEMS,
-        tags=["checkpoint"],
-    )
+    @get("/anatomy", Anatomy)
     async def get_anatomy(id: Id) -> Response:
         """List every file: what it is, and whether a restart reads it."""
         one = _find(fleet, id)
@@ -162,12 +150,7 @@ def _add_checkpoints(app: FastAPI, parts: AppParts) -> None:
 
         return _json(await _in_pool(one, answer))
 
-    @app.get(
-        "/api/checkpoints/{id}/history",
-        response_model=HistoryAnswer,
-        responses=_PROBLEMS,
-        tags=["checkpoint"],
-    )
+    @get("/history", HistoryAnswer)
     def get_history(
         id: Id,
         hours: Annotated[float, Query(gt=0, le=24 * 400)] = 24,
@@ -178,12 +161,7 @@ def _add_checkpoints(app: FastAPI, parts: AppParts) -> None:
         samples = list(fleet.history.samples(one.id, since))
         return _json(HistoryAnswer(samples, list(fleet.history.batches(one.id, since))))
 
-    @app.get(
-        "/api/checkpoints/{id}/diff",
-        response_model=DifferencesAnswer,
-        responses=_PROBLEMS,
-        tags=["checkpoint"],
-    )
+    @get("/diff", DifferencesAnswer)
     async def get_diff(
         id: Id,
         left: Annotated[int | None, Query(ge=0, le=1 << 62)] = None,
@@ -201,19 +179,14 @@ def _add_checkpoints(app: FastAPI, parts: AppParts) -> None:
             raise HTTPException(409, "Give two batches, left and right, or another checkpoint.")
         return _json(answer)
 
-    @app.get(
-        "/api/checkpoints/{id}/plans/{verb}",
-        response_model=PlanAnswer,
-        responses=_PROBLEMS,
-        tags=["checkpoint"],
-    )
+    @get("/plans/{verb}", PlanAnswer)
     async def get_plan(
         id: Id, verb: Annotated[str, InPath(pattern=f"^({'|'.join(PLANNED)})$")]
     ) -> Response:
         """Return the plan that a changing verb would make. Nothing is executed."""
         one = _find(fleet, id)
-        make = parts.make_plan
-        return _json(await _in_pool(one, lambda: make(verb, one.files.root), _PLAN_SECONDS))
+        work = partial(make_plan, verb, one.files.root)
+        return _json(await _in_pool(one, work, _PLAN_SECONDS))
 
 
 def _fleet_answer(fleet: Fleet, since: int) -> FleetAnswer:
@@ -293,7 +266,7 @@ def _value(where: str, value: Any) -> Any:
     return bounded(redacted(text), _LONGEST)
 
 
-def _add_pages(app: FastAPI, parts: AppParts, pages: Pages) -> None:
+def _add_pages(app: FastAPI, fleet: Fleet, keys: Keys, pages: Pages) -> None:
     static = Path(str(package_files("floodmark.web") / "static"))
     script = plotly_script()
     app.mount("/static/own", StaticFiles(directory=static), name="own")
@@ -308,24 +281,24 @@ def _add_pages(app: FastAPI, parts: AppParts, pages: Pages) -> None:
 
     @app.get("/checkpoints/{id}", response_class=HTMLResponse, include_in_schema=False)
     def get_checkpoint_page(id: str) -> HTMLResponse:
-        one = parts.fleet.find(id) if len(id) == 16 else None
+        one = fleet.find(id) if len(id) == 16 else None
         if one is None:
             return HTMLResponse(pages.gone(), 404)
         return HTMLResponse(pages.checkpoint(one.card))
 
     @app.get("/login", response_class=HTMLResponse, include_in_schema=False)
     def get_login() -> Response:
-        if not parts.keys.needed:
+        if not keys.needed:
             return RedirectResponse("/", 303)
         return HTMLResponse(pages.login(wrong=False))
 
     @app.post("/login", include_in_schema=False)
     async def post_login(request: Request) -> Response:
-        if not parts.keys.fits(await _given_token(request)):
+        if not keys.fits(await _given_token(request)):
             await asyncio.sleep(0.5)
             return HTMLResponse(pages.login(wrong=True), 401)
         answer = RedirectResponse("/", 303)
-        answer.set_cookie(COOKIE, parts.keys.cookie, httponly=True, samesite="strict")
+        answer.set_cookie(COOKIE, keys.cookie, httponly=True, samesite="strict")
         return answer
 
     @app.get("/favicon.ico", include_in_schema=False)
