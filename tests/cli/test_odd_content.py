@@ -400,6 +400,25 @@ def test_an_option_that_is_deep_or_long_is_wrong_use(
     assert status in (0, 2)
 
 
+def test_a_plan_that_cannot_be_saved_is_not_executed(tmp_path: Path, capsys: Capture) -> None:
+    """Python 3.14 says of a name that is too long that it is no folder, and raises nothing."""
+    stream = tmp_path / "stream"
+    samples.write(stream, samples.logs([0, 1], [0, 1]))
+    (stream / "commits/1").write_bytes(b"")
+    status, told = _ends(capsys, "repair", stream, "--out", tmp_path / ("p" * 300), "--execute")
+    assert status == 2
+    assert "cannot be written" in told
+    assert (stream / "commits/1").read_bytes() == b""
+
+
+@pytest.mark.parametrize("name", ["p" * 300 + ".py", "plain/p.py", "nowhere.py"])
+def test_lint_of_a_path_that_no_file_can_have(name: str, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "plain").write_text("a file")
+    status, told = _ends(capsys, "lint", tmp_path / name)
+    assert status == 3
+    assert name in told
+
+
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no endless file here")
 def test_offsets_from_a_file_without_an_end(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch

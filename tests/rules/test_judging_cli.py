@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -67,6 +68,18 @@ def test_a_plan_names_all_that_carries_it_out(sales, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "Carry it out with --execute." in said
     assert f"floodmark apply {plan}" in said
+
+
+def test_a_plan_ends_with_the_command_that_carries_it_out(sales, capsys):
+    (sales / "state/0/1/3.delta").unlink()
+    arguments = ["repair", str(sales), "--storage", "token=s3cret"]
+    assert run(arguments) == 0
+    *_, words, command = capsys.readouterr().out.splitlines()
+    assert words == "Nothing has been changed. Carry it out:"
+    said = shlex.split(command)
+    assert said == ["floodmark", *arguments[:-1], "token=***", "--accept", "repeats", "--execute"]
+    assert run([*said[1:2], *said[2:3], *said[5:]]) == 0
+    assert "Done." in capsys.readouterr().out
 
 
 def test_the_text_says_what_why_and_what_to_do(sales, capsys):

@@ -175,7 +175,9 @@ def run(arguments: list[str]) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         with _waiting(_verb(arguments)):
-            result = floodmark.main(arguments, prog_name="floodmark", standalone_mode=False)
+            result = floodmark.main(
+                arguments, prog_name="floodmark", standalone_mode=False, obj=tuple(arguments)
+            )
         return result if isinstance(result, int) else 0
     except click.ClickException as error:
         usage = io.StringIO()
@@ -295,12 +297,10 @@ def _no_outline(named: object) -> object:
 def _show_accepting(error: FloodmarkError, arguments: list[str]) -> None:
     """Print the same command with the names that it has to accept, to be pasted."""
     if isinstance(error, WouldLose) and error.accept:
-        import shlex
+        from floodmark.cli.again import again
 
         named = [part for name in error.accept for part in ("--accept", name)]
-        end = arguments.index("--") if "--" in arguments else len(arguments)
-        again = shlex.join(["floodmark", *arguments[:end], *named, *arguments[end:]])
-        echo(_public(f"  {again}"), err=True)
+        echo(f"  {again(arguments, *named)}", err=True)
 
 
 def _public(words: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +12,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
+from floodmark.cli.again import again
 from floodmark.cli.text import count, echo, size, style, table, terminal_columns
 from floodmark.visible import one_line
 
@@ -37,6 +39,9 @@ def _writable(_ctx: click.Context, _option: click.Parameter, value: str | None) 
 
         folder = Path(value).parent
         try:
+            # from Python 3.14 on, is_dir keeps every error to itself
+            with suppress(FileNotFoundError):
+                Path(value).stat()
             fits = folder.is_dir() and not Path(value).is_dir() and os.access(folder, os.W_OK)
         except OSError:  # the name is longer than the file system allows
             fits = False
@@ -174,12 +179,17 @@ def _ending(change: Change, out: str | None) -> str:
         return change.words
     if not change.plan.steps:
         return "There is nothing to carry out."
-    accept = "".join(f"--accept {name} " for name in change.plan.unaccepted)
-    saved = f" It is saved: floodmark apply {shlex.quote(out)}" if out else ""
-    if accept and out:
-        again = f"{accept}--out {shlex.quote(out)}"
-        saved = f" It is saved, but cannot be applied as it is. Plan it again with {again}"
-    return f"Nothing has been changed. Carry it out with {accept}--execute.{saved}"
+    accept = [part for name in change.plan.unaccepted for part in ("--accept", name)]
+    if out is None:
+        given = click.get_current_context().find_root().obj
+        return f"Nothing has been changed. Carry it out:\n  {again(given, *accept, '--execute')}"
+    named = "".join(f"{part} " for part in accept)
+    place = shlex.quote(out)
+    saved = f"It is saved: floodmark apply {place}"
+    if accept:
+        named_again = f"{named}--out {place}"
+        saved = f"It is saved, but cannot be applied as it is. Plan it again with {named_again}"
+    return f"Nothing has been changed. Carry it out with {named}--execute. {saved}"
 
 
 def _rows(plan: Plan) -> Iterator[tuple[str, str, str]]:

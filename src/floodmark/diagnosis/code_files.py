@@ -29,8 +29,10 @@ def read_sources(paths: Iterable[str]) -> Iterator[tuple[str, str | MalformedFil
 
 
 def _files(path: Path) -> Iterator[Path]:
-    if not path.exists():
-        raise unreadable(str(path), FileNotFoundError())
+    try:
+        path.stat()
+    except OSError as error:
+        raise unreadable(str(path), error) from None
     if is_pipeline_spec(str(path)):
         definitions = definition_files(read_pipeline_spec(str(path)))
         if not definitions:

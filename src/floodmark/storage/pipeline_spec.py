@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,8 @@ def definition_files(spec: PipelineSpec) -> list[Path]:
     for include in spec.includes:
         pattern = f"{include}/*" if include.endswith("/**") else include
         try:  # Python 3.10 and 3.11 raise other errors for `.`
+            with suppress(FileNotFoundError):  # from 3.14 on, glob keeps every error to itself
+                (root / include.removesuffix("/**")).stat()
             found += [one for one in sorted(root.glob(pattern)) if one.is_file()]
         except (OSError, ValueError, IndexError, AttributeError) as error:
             raise MalformedFile(f"{spec.path}: {include!r} cannot be looked for: {error}") from None
