@@ -117,7 +117,7 @@ TROUBLES = {
     ),
     "runs another program": (
         "import subprocess\nsubprocess.run(['touch', 'touched'])\n",
-        ["NotCarriedOut", "runs another program: touch", "line 2"],
+        ["NotCarriedOut", "runs another program: touch", "line 2", "catch PermissionError there"],
     ),
     "asks for a parameter": (
         "# Databricks notebook source\ndbutils.widgets.get('day')\n",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from floodmark.engine.app.caught_query import Caught
 from floodmark.engine.app.dry_run import ScriptOutcome, innermost_line
+from floodmark.engine.app.script_calls import NotCarriedOut
 from floodmark.engine.app.time_limit import EndedAtOnce
 from floodmark.engine.run.failure import sentence_of
 from floodmark.errors import WrongUse
@@ -150,6 +151,11 @@ def _failed(outcome: ScriptOutcome, error: BaseException) -> WrongUse:
     elif isinstance(error, ModuleNotFoundError):
         name = (error.name or "").partition(".")[0]
         do = f"Install it beside floodmark: pip install {name}, or give it with --py-files."
+    elif isinstance(error, NotCarriedOut):
+        do = (
+            "Let the script go on without it: catch PermissionError there, or do it after the "
+            "start of the query."
+        )
     elif outcome.acts:
         do = (
             "If it needs something that was left out, such as a table, make that once by hand, "
