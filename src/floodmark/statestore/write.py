@@ -38,7 +38,8 @@ _A_ROW = 40
 _WRITE_BUFFER = 2 * _TABLE_BYTES
 """Here RocksDB would begin a table by itself."""
 _OPEN_TABLES = 16
-"""RocksDB otherwise keeps each table open that it has written, and some memory for it."""
+_CACHE_BYTES = 1 << 20
+"""RocksDB would keep open each table that it has written, with an index and a filter in memory."""
 _TABLE_FORMAT = 5
 """A format that Spark 3.5's RocksDB can read; newer versions write 6 by default."""
 _BLOOM_BITS = 10.0
@@ -209,7 +210,7 @@ def _new_database(place: Path) -> Iterator[Any]:
     tables = rocksdict.BlockBasedOptions()
     tables.set_format_version(_TABLE_FORMAT)
     tables.set_bloom_filter(_BLOOM_BITS, False)
-    # Otherwise every written table keeps its index and its filter in memory until the end.
+    tables.set_block_cache(rocksdict.Cache(_CACHE_BYTES))
     tables.set_cache_index_and_filter_blocks(True)
     options = rocksdict.Options(raw_mode=True)
     options.create_if_missing(True)
