@@ -221,7 +221,17 @@ def storage_error(place: str, thrown: Any) -> CannotRead:
 
 
 def is_of_storage(spark: Any, thrown: Any) -> bool:
-    """Whether Java calls it a failure of input or output, as Hadoop's file systems do."""
+    """Whether a file system of Hadoop's failed.
+
+    Java calls most of that a failure of input or output. An answer that lacks what a file system
+    counts on, such as a length, ends inside of the file system with another exception.
+    """
     from py4j.java_gateway import is_instance_of
 
-    return bool(is_instance_of(spark._sc._gateway, thrown, "java.io.IOException"))
+    gateway = spark._sc._gateway
+    if is_instance_of(gateway, thrown, "java.io.IOException"):
+        return True
+    if is_instance_of(gateway, thrown, "java.lang.IllegalArgumentException"):  # a wrong address
+        return False
+    frames = thrown.getStackTrace()
+    return bool(len(frames)) and str(frames[0].getClassName()).startswith("org.apache.hadoop.fs.")
