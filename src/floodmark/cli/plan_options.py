@@ -12,7 +12,6 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.again import again
 from floodmark.cli.text import count, echo, size, style, table, terminal_columns
 from floodmark.visible import one_line
 
@@ -181,6 +180,8 @@ def _ending(change: Change, out: str | None) -> str:
         return "There is nothing to carry out."
     accept = [part for name in change.plan.unaccepted for part in ("--accept", name)]
     if out is None:
+        from floodmark.cli.again import again  # a plan that is executed does not need it
+
         given = click.get_current_context().find_root().obj
         return f"Nothing has been changed. Carry it out:\n  {again(given, *accept, '--execute')}"
     named = "".join(f"{part} " for part in accept)

@@ -362,10 +362,10 @@ def _spelled(location: str) -> tuple[str, str]:
     scheme, colon, rest = location.partition(":")
     if not colon or "/" in scheme:
         scheme, rest = "", location
-    address = "//" if scheme not in ("", "file") and rest.startswith("//") else ""
+    has_address = colon and rest.startswith("//") and not rest.startswith("///")
+    root = "//" if has_address else "/" if rest.startswith("/") else ""
     path = "/".join(part for part in rest.split("/") if part)
-    root = "/" if rest.startswith("/") else ""
-    return ("s3" if scheme in ("s3a", "s3n") else scheme), f"{address or root}{path}"
+    return _ALIKE.get(scheme) or scheme, f"{root}{path}"
 
 
 def reads(source: SourceOutline, file: str) -> bool | None:
