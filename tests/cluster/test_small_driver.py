@@ -98,19 +98,19 @@ def test_repartition_and_migrate_with_a_small_driver(cluster: SparkCluster, tmp_
     code = ["--app", str(second), "--default", "count=1", *settings(moved)]
     command("migrate", str(old), str(moved), *code, *go, *session)
 
-    require_every_key(spread)
-    require_every_key(moved, 1)
+    require_every_key(spread, KEYS)
+    require_every_key(moved, KEYS, 1)
 
 
-def require_every_key(place: Path, *more: int) -> None:
+def require_every_key(place: Path, count: int, *more: int) -> None:
     """Each key once, with the text that plain Python computes for it, and what is new beside it."""
-    seen = bytearray(KEYS)
+    seen = bytearray(count)
     for batch in api.state(str(place)).batches():
         keys = batch.column("key").field("key").to_pylist()
         for key, value in zip(keys, batch.column("value").to_pylist(), strict=True):
             assert tuple(value.values()) == (text_of(key), *more)
             seen[key] += 1
-    assert seen == b"\1" * KEYS
+    assert seen == b"\1" * count
 
 
 def text_of(key: int) -> str:

@@ -7,6 +7,8 @@ with a plain sum over all input.
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +19,7 @@ from chaos.driver import Driver
 from chaos.inputs import Events, FileInput, totals
 from chaos.scenario import Scenario
 from chaos.sinks import DeltaSink, FilesSink
+from cluster.test_small_driver import APPLICATION, FIRST, require_every_key
 from floodmark import api
 from floodmark.storage.files import open_files
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
+KEYS = 600_000
 SLOW_MS = 250
 """On every row of what a batch puts out: it takes some seconds."""
 
@@ -144,3 +148,51 @@ def test_worker_after_worker_dies(
     with stream.driver() as driver:
         assert driver.wait(300) == 0, driver.last_words()
     stream.require_oracle()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("all_die", [False, True], ids=["one", "the driver too"])
+def test_a_worker_dies_under_a_repartition(
+    all_die: bool, cluster: SparkCluster, tmp_path: Path
+) -> None:
+    """The executors write the new state; what the dead one did is done again by the other."""
+    cluster.renew()
+    old, new = tmp_path / "old/checkpoint", tmp_path / "new/checkpoint"
+    app = tmp_path / "app.py"
+    app.write_text(APPLICATION.format(aggregates=FIRST))
+    pairs = {**cluster.conf, "spark.sql.shuffle.partitions": "12"}.items()
+    session = [part for pair in pairs for part in ("--conf", "=".join(pair))]
+    session += ["--master", cluster.url]
+
+    def started(*arguments: str) -> subprocess.Popen[bytes]:
+        words = [str(Path(sys.executable).with_name("floodmark")), *arguments, *session]
+        with (tmp_path / "log").open("ab") as log:
+            return subprocess.Popen(words, stdout=log, stderr=log, env=cluster.environment)
+
+    def ended_well(running: subprocess.Popen[bytes]) -> None:
+        assert running.wait(400) == 0, (tmp_path / "log").read_text()[-3000:]
+
+    given = ["--set", f"root={old.parent}", "--set", f"keys={KEYS}"]
+    ended_well(started("run", str(app), "--once", "--allow", "checkpoint-on-local-disk", *given))
+    command = ("repartition", str(old), str(new), "--partitions", "16", "--on-spark", "--execute")
+    running = started(*command)
+    try:
+
+        def writes() -> bool:
+            assert running.poll() is None, (tmp_path / "log").read_text()[-3000:]
+            return len(list(new.glob("state/0/*/*.*"))) >= 3
+
+        cluster.wait_for(writes, 200, "three files of the new state")
+        cluster.kill_worker(lambda worker: bool(worker.executors()))
+        if all_die:
+            running.kill()
+            running.wait(60)
+            cluster.renew()
+            running = started(*command)
+        ended_well(running)
+    finally:
+        running.kill()
+    assert api.inspect(str(new)).state[0].partitions == 16
+    assert not api.doctor(str(new), read_data=True)
+    require_every_key(new, KEYS)

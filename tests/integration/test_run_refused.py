@@ -1,13 +1,16 @@
 """`run` where Spark's storage or its master refuses: clear words in bounded time, then it goes on.
 
-Each time the cause is real: a server that asks who is there, a bucket that is not there, a clock
-that is an hour off, a NameNode in safe mode, a full disk, a master that takes connections and says
-nothing. Once it is gone, the same command ends well, and the sink has what a batch query over all
-input gives.
+Each time the cause is real: a server that asks who is there, a bucket that is not there, a NameNode
+in safe mode, a full disk, a master that takes connections and says nothing. Once it is gone, the
+same command ends well, and the sink has what a batch query over all input gives. With a clock that
+is an hour off, the run goes on.
 """
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +34,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.soak, pytest.
 
 BOUND = 240.0
 """Seconds, on a machine with much other work; Hadoop by itself tries some things for minutes."""
-FAILED, CANNOT_READ, MIDWAY = 1, 3, 5
+FAILED, CANNOT_READ, UNCHANGED, MIDWAY = 1, 3, 4, 5
 
 
 @pytest.fixture(scope="module")
@@ -95,10 +98,12 @@ def test_a_wrong_bucket(s3: S3Server, tmp_path: Path) -> None:
 @pytest.mark.skipif(COMPILER is None, reason="nothing here compiles what sets a clock")
 @pytest.mark.parametrize("hours", [-1, 1])
 def test_a_clock_that_is_an_hour_off(hours: int, strict: S3Server, tmp_path: Path) -> None:
+    """The server refuses such a time; S3A's kit takes the server's and asks again."""
     commands, app = stream(strict, tmp_path)
     commands.environment = clock_off_by(3600 * hours, tmp_path)
-    refused(commands, app, "refuses the clock of this machine", "Set the clock")
+    commands.stream(app, "a")
     commands.environment = {}
+    feed(commands.orders, 7, 8)
     commands.stream(app, "a")
 
 
@@ -146,3 +151,24 @@ def test_a_master_that_takes_connections_and_says_nothing(s3: S3Server, tmp_path
     commands.conf[told] = "local[2]"
     commands.stream(app, "a")
     assert written(commands.sink) == oracle(commands.orders)
+
+
+def test_a_silent_master_under_a_repartition(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    shutil.copytree(Path(__file__).parents[1] / "golden/4.2/sales-hdfs/checkpoint", old)
+    command = [str(Path(sys.executable).with_name("floodmark")), "repartition", str(old), str(new)]
+    command += ["--partitions", "3", "--on-spark", "--execute", "--wait", "0"]
+    began = time.monotonic()
+    with silent_listener() as port:
+        master = f"spark://127.0.0.1:{port}"
+        told = [*command, "--master", master]
+        done = subprocess.run(told, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == UNCHANGED, done.stderr
+    assert f"the master {master} does not answer" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert time.monotonic() - began < BOUND
+    done = subprocess.run(
+        [*command, "--master", "local[2]"], capture_output=True, text=True, timeout=400, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert not api.doctor(str(new), read_data=True)
