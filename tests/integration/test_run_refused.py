@@ -8,9 +8,6 @@ is an hour off, the run goes on.
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +31,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.soak, pytest.
 
 BOUND = 240.0
 """Seconds, on a machine with much other work; Hadoop by itself tries some things for minutes."""
-FAILED, CANNOT_READ, UNCHANGED, MIDWAY = 1, 3, 4, 5
+FAILED, CANNOT_READ, MIDWAY = 1, 3, 5
 
 
 @pytest.fixture(scope="module")
@@ -151,24 +148,3 @@ def test_a_master_that_takes_connections_and_says_nothing(s3: S3Server, tmp_path
     commands.conf[told] = "local[2]"
     commands.stream(app, "a")
     assert written(commands.sink) == oracle(commands.orders)
-
-
-def test_a_silent_master_under_a_repartition(tmp_path: Path) -> None:
-    old, new = tmp_path / "old", tmp_path / "new"
-    shutil.copytree(Path(__file__).parents[1] / "golden/4.2/sales-hdfs/checkpoint", old)
-    command = [str(Path(sys.executable).with_name("floodmark")), "repartition", str(old), str(new)]
-    command += ["--partitions", "3", "--on-spark", "--execute", "--wait", "0"]
-    began = time.monotonic()
-    with silent_listener() as port:
-        master = f"spark://127.0.0.1:{port}"
-        told = [*command, "--master", master]
-        done = subprocess.run(told, capture_output=True, text=True, timeout=400, check=False)
-    assert done.returncode == UNCHANGED, done.stderr
-    assert f"the master {master} does not answer" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert time.monotonic() - began < BOUND
-    done = subprocess.run(
-        [*command, "--master", "local[2]"], capture_output=True, text=True, timeout=400, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert not api.doctor(str(new), read_data=True)
