@@ -67,11 +67,11 @@ def run(path: Path, limit: float | None, arguments: list[str]) -> Results:
 
 
 def _told_arguments(arguments: list[str]) -> list[str]:
-    """Leave out where the data lay: that is of this machine alone."""
+    """Leave out where the data lay, and that it stays there: that is of this machine alone."""
     if "--folder" not in arguments:
         return arguments
     at = arguments.index("--folder")
-    return arguments[:at] + arguments[at + 2 :]
+    return [one for one in arguments[:at] + arguments[at + 2 :] if one != "--keep"]
 
 
 def _ended(told: Results, status: int | None) -> str:
