@@ -30,12 +30,16 @@ class Streams(JsonStreams):
         right = self("r").selectExpr("k AS k2", "g AS g2", "w AS w2")
         return self().join(right, f.expr(condition)).where(where)
 
-    def nested(self, *columns: str) -> Any:
+    def nested(self, *columns: str, left: str = "r") -> Any:
         """A join of streams whose left side has a struct, of which these are used."""
-        r = f.from_json("g", "a LONG, b LONG, c STRUCT<d: LONG, e: LONG>, l ARRAY<STRUCT<m: LONG>>")
-        left = self().select("k", r.alias("r"))
+        r = f.from_json(
+            "g",
+            "a LONG, b LONG, c STRUCT<d: LONG, e: LONG>, l ARRAY<STRUCT<m: LONG, n: LONG>>, "
+            "n MAP<STRING, STRUCT<x: LONG, y: LONG>>",
+        )
+        mine = self().select("k", r.alias("r")).selectExpr("k", left)
         right = self("r").selectExpr("k AS k2", "v AS v2")
-        return left.join(right, f.expr("k = k2")).select("v2", *columns)
+        return mine.join(right, f.expr("k = k2")).selectExpr("v2", *columns)
 
     def database(self, name: str) -> Any:
         query = "(SELECT CAST('a' AS VARCHAR(9)) k2, 1 u FROM sysibm.sysdummy1) t"
@@ -225,6 +229,19 @@ CHANGED: dict[str, tuple[Query, Query, DifferenceKind]] = {
             ("r.a", "r"),
             ("r.c.d", "r.c.e"),
             ("r.c", "r.l.m"),
+            ("r.a r.b", "r.b r.a"),
+            ("r.n[concat('a','b')].x", "r.n[concat('a','c')].x"),
+        ]
+    },
+    **{
+        f"the state of a join after {left}, which keeps {after} and not {before}": (
+            lambda s, before=before, left=left: s.nested(before, left=left),
+            lambda s, after=after, left=left: s.nested(after, left=left),
+            DifferenceKind.JOIN_COLUMNS,
+        )
+        for left, before, after in [
+            ("explode(r.l) AS i", "i.m", "i.n"),
+            ("struct(r.a, r.b) AS s", "s.a", "s.b"),
         ]
     },
     "a watermark above a dedup": (

@@ -7,8 +7,8 @@ This module replaces each number by the column's definition, from the sources up
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from floodmark.checkpoint.plan.columns import (
@@ -50,10 +50,8 @@ from floodmark.checkpoint.plan.tree import (
     Watermark,
     in_order,
 )
-from floodmark.checkpoint.plan.used_fields import Path, UsedFields, field_of, name_of
 
 _LEAVES = frozenset({"StreamingRelation", "StreamingRelationV2", "StreamingExecutionRelation"})
-_SIDES = ("left", "right")
 _AGGREGATES = ("AggregateExpression", "PythonUDAF")
 
 
@@ -72,8 +70,12 @@ class Facts:
     ranks: Mapping[int, int] = field(default_factory=dict)
     """The rank of an aggregate after Spark's optimizer, by the number of its result. A `select`
     above aggregates puts them into its own order, and the state keeps that order."""
-    joined: frozenset[int] | None = None
-    """The numbers of the columns that Spark's optimizer leaves below joins; None: all of them."""
+    joined: tuple[JoinedColumns, ...] | None = None
+    """What the rows of each join of streams hold after Spark's optimizer; None: whole columns."""
+
+
+JoinedColumns = tuple[tuple[Expression, ...], tuple[Expression, ...]]
+"""Of a join's left and right side: its columns in their order, and the steps that make rows."""
 
 
 def read_plan(nodes: list[Mapping[str, Any]], facts: Facts) -> PlanTree:
@@ -82,22 +84,38 @@ def read_plan(nodes: list[Mapping[str, Any]], facts: Facts) -> PlanTree:
     reader.names = names_of(nodes)
     outputs = reader.columns.outputs(root)
     reader.columns.need(root, set(outputs))
-    reader.used = UsedFields(root, reader.columns) if facts.joined is not None else None
     fed = reader.build(root)
+    if facts.joined is not None and len(reader.joins) != len(facts.joined):
+        raise ValueError("the optimizer has another number of joins")
     columns = tuple(fed.environment.get(one, nameless(one)) for one in outputs)
     unseen = tuple(sorted(reader.expressions.unseen))
     untold = tuple(sorted({*facts.untold, *reader.expressions.untold}))
     return PlanTree(fed.input, columns, facts.canonical, facts.tries, unseen, untold)
 
 
+def read_joins(nodes: list[Mapping[str, Any]], facts: Facts) -> tuple[JoinedColumns, ...]:
+    """Return what the rows of each join of streams hold, by a plan that Spark has optimized.
+
+    Of a struct, the optimizer leaves the fields that are used, as columns of their own.
+    """
+    root = unfolded(nodes, 0)[0]
+    reader = _JsonReader(facts, spells_out=True)
+    reader.names = names_of(nodes)
+    reader.columns.need(root, set(reader.columns.outputs(root)))
+    reader.build(root)
+    return tuple(reader.joins)
+
+
 class _JsonReader:
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, spells_out: bool = False) -> None:
+        """`spells_out`: a column that a step makes holds how, as if nothing told of the step."""
         self.facts = facts
+        self.spells_out = spells_out
         self.columns = Columns()
         self.expressions = ExpressionReader(facts.functions)
         self.counts: dict[str, int] = {}
         self.names: Mapping[int, str] = {}
-        self.used: UsedFields | None = None
+        self.joins: list[JoinedColumns] = []
 
     def number(self, kind: str) -> int:
         self.counts[kind] = self.counts.get(kind, -1) + 1
@@ -233,9 +251,8 @@ class _JsonReader:
         generator = self.expressions.read(node.raw["generator"], fed.environment)
         environment = dict(fed.environment)
         for at, one in enumerate(node.expressions("generatorOutput")):
-            environment[id_of(one)] = output_of(
-                "Generate", number, f"output {at}", one[0].get("name")
-            )
+            made = output_of("Generate", number, f"output {at}", one[0].get("name"))
+            environment[id_of(one)] = self._spelled_out(made, [generator])
         fields = (("outer", json.dumps(node.raw.get("outer"))),)
         step = PlanStep("Generate", fields, (("generator", (generator,)),), (fed.input,))
         return Fed(Input(step), environment, fed.streaming)
@@ -300,8 +317,14 @@ class _JsonReader:
         if stateful:  # whole rows of both sides lie in the state, by keys in the code's order
             equal = tuple(one for one in said if one.name in ("EqualTo", "EqualNullSafe"))
             expressions.append((KEY_ORDER, equal))
-            for side, child, fed in zip(_SIDES, node.children, (left, right), strict=True):
-                expressions.append((f"{side} columns", tuple(self._kept(child, fed))))
+            sides = tuple(
+                self._side(*one) for one in zip(node.children, (left, right), strict=True)
+            )
+            optimized = self.facts.joined
+            if optimized is not None and len(self.joins) < len(optimized):
+                sides = optimized[len(self.joins)]
+            self.joins.append((sides[0], sides[1]))
+            expressions += [("left columns", sides[0]), ("right columns", sides[1])]
         kind = node.raw.get("joinType")
         fields: Fields = (("type", json.dumps(simple_name(object_name(kind)))),)
         if stateful and isinstance(raw, list):
@@ -313,6 +336,9 @@ class _JsonReader:
         step = PlanStep("Join", fields, tuple(expressions), (left.input, right.input), stateful)
         return Fed(Input(step), environment, left.streaming or right.streaming)
 
+    def _spelled_out(self, column: Expression, made_of: Sequence[Expression]) -> Expression:
+        return replace(column, children=tuple(made_of)) if self.spells_out else column
+
     def _put_out(self, node: Node, fed: Fed) -> dict[int, Expression]:
         return {
             one: fed.environment[one]
@@ -320,17 +346,17 @@ class _JsonReader:
             if one in fed.environment
         }
 
-    def _kept(self, side: Node, fed: Fed) -> Iterator[Expression]:
-        """Yield what a join keeps of a side's columns: all of each, or some fields."""
+    def _side(self, side: Node, fed: Fed) -> tuple[Expression, ...]:
+        """Return the columns of a join's side."""
         wanted = self.columns.needed[id(side)]
-        for column in (one for one in self.columns.outputs(side) if one in wanted):
-            made = fed.environment.get(column, nameless(column))
-            paths: tuple[Path, ...] = ((),)
-            if self.used is not None and column not in (self.facts.joined or ()):
-                paths = self.used.of(side, column)
-            for path in paths:
-                label = name_of(path) or self.names.get(column, "")
-                yield Expression(NAMED, (), (field_of(made, path),), label)
+        named = (
+            Expression(
+                NAMED, (), (fed.environment.get(one, nameless(one)),), self.names.get(one, "")
+            )
+            for one in self.columns.outputs(side)
+            if one in wanted
+        )
+        return tuple(named)
 
     def _other(self, node: Node, fed: list[Fed]) -> Fed:
         """Read any other step: all its fields, and all columns of its inputs."""
@@ -362,7 +388,8 @@ class _JsonReader:
         made = dict(environment)
         fresh = [one for one in self.columns.outputs(node) if one not in environment]
         for at, one_id in enumerate(fresh):
-            made[one_id] = output_of(node.kind, number, f"output {at}", None)
+            column = output_of(node.kind, number, f"output {at}", None)
+            made[one_id] = self._spelled_out(column, [e for _, all_ in expressions for e in all_])
         skipped = {name for name, value in node.raw.items() if is_expressions(value)}
         fields = self.expressions.fields(node.kind, node.raw, (*names, *skipped))
         extra = as_fields(self.facts.details.get(node.place, {}))

@@ -14,8 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from floodmark.checkpoint.plan.columns import Columns, Node, unfolded
-from floodmark.checkpoint.plan.reading import Facts, read_plan
+from floodmark.checkpoint.plan.reading import Facts, JoinedColumns, read_joins, read_plan
 from floodmark.checkpoint.plan.spark_json import (
     KNOWN_BY_OTHER_MEANS,
     VOLATILE,
@@ -90,7 +89,9 @@ def _facts(spark: Any, plan: Any, nodes: list[Mapping[str, Any]]) -> Facts:
         untold, optimized = (*untold, "what Spark's optimizer makes of the plan"), []
         nested = False
     ranks = _ranks(optimized) if arranged else {}
-    joined = _joined(optimized) if nested else None
+    joined = _joined(optimized, functions) if nested else None
+    if nested and joined is None:
+        untold = (*untold, "the columns of a join")
     digest = hashlib.sha256(whole.encode()).hexdigest()
     marked = _marked(plan) if "watermark" in wanted.values() else frozenset()
     return Facts(details, functions, digest, tries, untold, marked, ranks, joined)
@@ -142,18 +143,13 @@ def _ranks(optimized: list[Mapping[str, Any]]) -> dict[int, int]:
     return {number: at for results in found for at, number in enumerate(results)}
 
 
-def _joined(optimized: list[Mapping[str, Any]]) -> frozenset[int]:
-    """Return the numbers of the columns that reach a join."""
-    root, columns = unfolded(optimized, 0)[0], Columns()
-    joins = [one for one in _below(root) if one.kind == "Join"]
-    sides = (child for join in joins for child in join.children)
-    return frozenset(number for side in sides for number in columns.outputs(side))
-
-
-def _below(node: Node) -> Iterator[Node]:
-    yield node
-    for child in node.children:
-        yield from _below(child)
+def _joined(
+    optimized: list[Mapping[str, Any]], functions: Mapping[int, str]
+) -> tuple[JoinedColumns, ...] | None:
+    try:
+        return read_joins(optimized, Facts(functions=functions))
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return None
 
 
 def _rows(leaf: Any) -> dict[str, Any]:
