@@ -23,6 +23,10 @@ S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
         ("java.lang.NullPointerException", "org.apache.spark.sql.DataFrame", False),
         ("java.lang.IllegalArgumentException", "org.apache.hadoop.fs.Path", False),
         ("java.lang.NullPointerException", None, False),
+        ("java.lang.NumberFormatException", S3A, True),
+        ("java.lang.NumberFormatException", "org.apache.spark.sql.DataFrame", False),
+        ("java.lang.NoSuchMethodError", S3A, False),
+        ("java.lang.UnsupportedOperationException", S3A, False),
     ],
 )
 def test_what_is_of_storage(

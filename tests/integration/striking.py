@@ -22,6 +22,7 @@ from integration.faulty_verbs import CHANGING, READING, Place, Verb, new_place
 
 Strike = Callable[[Fault, int], Choice]
 Faults = tuple[tuple[Fault, Strike], ...]
+_TRIES = 3
 LOSES = (Fault.DROPPED, Fault.DROPPED_AFTER, Fault.CUT, Fault.ERROR_500, Fault.ERROR_503)
 # What differs from run to run: the place's number, times, and names that are drawn.
 _DRAWN = re.compile(r"(?<=faults-)\d+|[0-9a-f]{8,}(T\d{6})?")
@@ -214,7 +215,7 @@ def changes_right(name: str, place: Place, proxy: Faulty, most: int, faults: Fau
         for at in positions(requests, most, f"{name} {fault} {strike.__name__}"):
             # How often a verb looks for a query depends on the clock, so a run can have fewer
             # requests: then its last one is struck.
-            while True:
+            for _ in range(_TRIES):
                 one = prepared.again()
                 before = one.tree(one.url)
                 with proxy.faulty(strike(fault, at)):
@@ -222,7 +223,7 @@ def changes_right(name: str, place: Place, proxy: Faulty, most: int, faults: Fau
                 if proxy.seen >= at:
                     break
                 at = proxy.seen
-            assert fault in proxy.faults
+            assert fault in proxy.faults, f"{fault} at {at} of {requests} missed {_TRIES} runs"
             told = f"{fault} {strike.__name__} at {at} of {requests}; {first}"
             same_in_the_end(verb, one, before, first, right, told)
             tried += 1

@@ -203,7 +203,6 @@ def test_a_folder_of_output_may_be_written_in_another_way(before: str, now: str)
         ("/data/out", "./out"),
         ("/out", "file:/out"),
         ("/out", "hdfs:///out"),
-        ("hdfs://one/out", "hdfs://two/out"),
     ],
 )
 def test_the_log_in_a_folder_tells_whether_it_is_the_same(before: str, now: str) -> None:
@@ -216,7 +215,15 @@ def test_the_log_in_a_folder_tells_whether_it_is_the_same(before: str, now: str)
 
 
 @pytest.mark.parametrize(
-    ("before", "now"), [("/out", "/out2"), ("out", "/data/other"), ("s3://a/out", "s3://b/out")]
+    ("before", "now"),
+    [
+        ("/out", "/out2"),
+        ("out", "/data/other"),
+        ("s3://a/out", "s3://b/out"),
+        ("hdfs://one/out", "hdfs://two/out"),
+        ("file:/out", "hdfs:/out"),
+        ("s3a:/out", "s3a://out"),
+    ],
 )
 def test_another_folder_with_as_many_batches_is_another_folder(before: str, now: str) -> None:
     found = _sinks(("json", before), ("json", now), sink_batch=7)
@@ -247,6 +254,14 @@ def test_files_of_two_kinds_in_one_folder_are_no_table() -> None:
         ("csv", {"sep": ","}, {"sep": ";"}, Verdict.UNKNOWN),
         ("csv", {}, {"nullvalue": ""}, Verdict.UNKNOWN),
         ("text", {"latestfirst": "true"}, {}, Verdict.UNKNOWN),
+        ("csv", {"delimiter": "|"}, {"sep": "|"}, Verdict.COMPATIBLE),
+        ("csv", {"delimiter": "|"}, {"delimiter": "|", "sep": ","}, Verdict.UNKNOWN),
+        ("csv", {"sep": "T"}, {"sep": "t"}, Verdict.UNKNOWN),
+        ("csv", {"quote": "Q"}, {"quote": "q"}, Verdict.UNKNOWN),
+        ("csv", {}, {"quote": '"', "escape": "\\"}, Verdict.COMPATIBLE),
+        # Of XML, a record may go over several lines unless that is switched off.
+        ("xml", {}, {"multiline": "false"}, Verdict.UNKNOWN),
+        ("xml", {}, {"inferschema": "false"}, Verdict.UNKNOWN),
     ],
 )
 def test_an_option_that_is_set_to_its_default_reads_the_same_records(

@@ -37,7 +37,8 @@ def level(fs: Any, place: str) -> Objects:
     for page in _pages(fs, place, Delimiter="/"):
         found.update(_objects(fs, place, page))
         for one in page.get("CommonPrefixes", ()):
-            found[f"{bucket}/{one['Prefix'][:-1]}"] = {"type": "directory"}
+            # With its slash: an object may have the same name.
+            found[f"{bucket}/{one['Prefix']}"] = {"type": "directory"}
     return found
 
 

@@ -220,6 +220,16 @@ def storage_error(place: str, thrown: Any) -> CannotRead:
     )
 
 
+_FILE_SYSTEMS = "org.apache.hadoop.fs."
+_NEAR = 5
+"""As many frames below the file system can be Java's own: those that parse a number, say."""
+_OF_THE_SETTINGS = (
+    "java.lang.IllegalArgumentException",  # a wrong address
+    "java.lang.UnsupportedOperationException",
+    "java.lang.LinkageError",  # jars that do not fit together
+)
+
+
 def is_of_storage(spark: Any, thrown: Any) -> bool:
     """Whether a file system of Hadoop's failed.
 
@@ -228,10 +238,12 @@ def is_of_storage(spark: Any, thrown: Any) -> bool:
     """
     from py4j.java_gateway import is_instance_of
 
-    gateway = spark._sc._gateway
-    if is_instance_of(gateway, thrown, "java.io.IOException"):
+    def is_a(*kinds: str) -> bool:
+        return any(is_instance_of(spark._sc._gateway, thrown, kind) for kind in kinds)
+
+    if is_a("java.io.IOException"):
         return True
-    if is_instance_of(gateway, thrown, "java.lang.IllegalArgumentException"):  # a wrong address
+    if is_a(*_OF_THE_SETTINGS) and not is_a("java.lang.NumberFormatException"):
         return False
     frames = thrown.getStackTrace()
-    return bool(len(frames)) and str(frames[0].getClassName()).startswith("org.apache.hadoop.fs.")
+    return any(str(one.getClassName()).startswith(_FILE_SYSTEMS) for one in list(frames)[:_NEAR])

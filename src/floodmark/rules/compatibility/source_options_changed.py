@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from floodmark.checkpoint.conf_keys import CHECKPOINT_OPTION
 from floodmark.checkpoint.layout import SOURCES
+from floodmark.checkpoint.outline import SourceOutline
 from floodmark.connectors.files.offset import FILE_SOURCES
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import (
@@ -54,26 +55,32 @@ _HOUSEKEEPING = (
     "discardcachedinputratio",
     CHECKPOINT_OPTION,
 )
-# Values that stand for an option that is not set. Spark ignores the case of these.
+# Spark's defaults, by the kind of files. An option that is set to its default changes nothing.
+_EVERY_KIND = {"recursivefilelookup": "false", "latestfirst": "false", "filenameonly": "false"}
 _DEFAULTS = {
-    "multiline": "false",
-    "header": "false",
-    "wholetext": "false",
-    "recursivefilelookup": "false",
-    "latestfirst": "false",
-    "filenameonly": "false",
-    "ignoreleadingwhitespace": "false",
-    "ignoretrailingwhitespace": "false",
-    "enforceschema": "true",
-    "allowcomments": "false",
-    "allowsinglequotes": "true",
-    "sep": ",",
-    "delimiter": ",",
-    "quote": '"',
-    "escape": "\\",
+    "csv": {
+        "multiline": "false",
+        "header": "false",
+        "ignoreleadingwhitespace": "false",
+        "ignoretrailingwhitespace": "false",
+        "enforceschema": "true",
+        "mode": "permissive",
+    },
+    "json": {
+        "multiline": "false",
+        "allowcomments": "false",
+        "allowsinglequotes": "true",
+        "mode": "permissive",
+    },
+    "text": {"wholetext": "false"},
 }
-_PARSED = ("csv", "json")
-_INFERENCE = frozenset({"inferschema", "samplingratio", "primitivesasstring", "prefersdecimal"})
+_SEPARATORS = ("sep", "delimiter")
+_CHARACTERS = {"quote": '"', "escape": "\\"}
+"""Of CSV. Unlike words, they are not the same in another case."""
+_INFERENCE = {
+    "csv": ("inferschema", "samplingratio"),
+    "json": ("samplingratio", "primitivesasstring", "prefersdecimal"),
+}
 """Options that only find columns, and columns are compared by themselves."""
 
 
@@ -91,11 +98,11 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             if key in _PLACES or (key in LIMITS and key not in _WHICH_FILES):
                 continue
             what = f"Source {at}: {change_words(key, old, now)}"
-            if after.kind in FILE_SOURCES and _reads_the_same(after.kind, key, old, now):
+            if after.kind in FILE_SOURCES and _reads_the_same(before, after, key):
                 do = "Nothing: Spark reads the same records."
                 yield reason(RULE, Verdict.COMPATIBLE, f"{what}.", f"{SOURCES}/{at}", do=do)
             elif key in _WHICH_FILES and after.kind in FILE_SOURCES:
-                yield _other_files(at, f"{what}.")
+                yield _files_differ(at, f"{what}.")
             elif key.startswith((*_BEGINNING, *_FETCHING, *_HOUSEKEEPING)):
                 ignored = "; it is ignored" if key.startswith(_BEGINNING) else ""
                 yield reason(RULE, Verdict.COMPATIBLE, f"{what}{ignored}.", f"{SOURCES}/{at}")
@@ -103,15 +110,27 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 yield _read_otherwise(comparison, at, f"{what}.")
 
 
-def _reads_the_same(kind: str, key: str, old: str | None, now: str | None) -> bool:
-    default = "permissive" if key == "mode" and kind in _PARSED else _DEFAULTS.get(key)
-    if default is None:
-        return key in _INFERENCE
-    meant = [default if one is None else one.lower() for one in (old, now)]
-    return meant[0] == meant[1]
+def _reads_the_same(before: SourceOutline, after: SourceOutline, key: str) -> bool:
+    kind = after.kind
+    if kind == "csv" and key in _SEPARATORS:
+        return _separator(before.options) == _separator(after.options)
+    old, now = before.options.get(key), after.options.get(key)
+    if kind == "csv" and key in _CHARACTERS:
+        default = _CHARACTERS[key]
+        return (default if old is None else old) == (default if now is None else now)
+    words = {**_EVERY_KIND, **_DEFAULTS.get(kind, {})}
+    if key in words:
+        meant = [words[key] if one is None else one.lower() for one in (old, now)]
+        return meant[0] == meant[1]
+    return key in _INFERENCE.get(kind, ())
 
 
-def _other_files(at: int, what: str) -> Reason:
+def _separator(options: Mapping[str, str]) -> str:
+    """Return what separates the values of CSV; of two names for it, the first one wins."""
+    return next((options[name] for name in _SEPARATORS if name in options), ",")
+
+
+def _files_differ(at: int, what: str) -> Reason:
     return reason(
         RULE,
         Verdict.UNKNOWN,

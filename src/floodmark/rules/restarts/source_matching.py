@@ -349,9 +349,12 @@ def is_same_folder(before: str | None, after: str | None) -> bool:
 
 
 def may_be_one_folder(before: str | None, after: str | None) -> bool:
-    """Whether two paths can be one folder: a scheme or the start of a relative path may lack."""
+    """Whether two paths can be one folder: one may lack its scheme, or the start of its path."""
     if before is None or after is None:
         return before == after
+    (one, old), (other, new) = _spelled(before), _spelled(after)
+    if one and other:
+        return (one, old) == (other, new)
     if is_whole(before) == is_whole(after):
         return plain_path(before) == plain_path(after)
     short, whole = (after, before) if is_whole(before) else (before, after)
