@@ -228,6 +228,7 @@ def _words(found: api.drilling.Drill) -> str:
     return ", ".join(
         f"{one.point} {f'({one.hit}) ' if one.point == 'random' else ''}"
         + told.get(one.survived, f"lost {one.lost} repeated {one.repeated} wrong {one.wrong}")
+        + (f" ({one.words})" if one.words else "")
         for one in found.points
     )
 
