@@ -154,8 +154,10 @@ class _Drilling:
         expected = undisturbed.rows()
         results = [*self._wiped(undisturbed)]
         points = chosen or tuple(self._possible(facts))
-        for name in counted(points, "points"):
-            results += self._at(name, undisturbed.folder, facts, expected)
+        for at, name in enumerate(counted(points, "points")):
+            draw = f"{self.options.seed} {name} {points[:at].count(name) or ''}".rstrip()
+            chance = random.Random(draw)  # nosec B311
+            results += self._at(name, undisturbed.folder, facts, expected, chance)
         if all(one.survived is None for one in results):
             raise _nothing_hit(results)
         sinks = tuple(
@@ -202,7 +204,12 @@ class _Drilling:
             yield NEW_CHECKPOINT
 
     def _at(
-        self, name: str, undisturbed: Path, facts: QueryFacts, expected: Mapping[str, Any]
+        self,
+        name: str,
+        undisturbed: Path,
+        facts: QueryFacts,
+        expected: Mapping[str, Any],
+        chance: random.Random,
     ) -> Iterator[PointResult]:
         if name == NEW_CHECKPOINT:
             yield from self._new_checkpoint(facts)
@@ -212,7 +219,6 @@ class _Drilling:
             yield PointResult(name, None, words="the query keeps no state")
             return
         self.options.say(name)
-        chance = random.Random(f"{self.options.seed} {name}")  # nosec B311
         for turn in range(_TRIES):
             with another(self.spec, name, self.databases.new()) as run:
                 aftermath = run.kill(killing(point, facts, undisturbed, chance, turn))
