@@ -74,8 +74,9 @@ def test_a_plan_ends_with_the_command_that_carries_it_out(sales, capsys):
     (sales / "state/0/1/3.delta").unlink()
     arguments = ["repair", str(sales), "--storage", "token=s3cret"]
     assert run(arguments) == 0
-    *_, words, command = capsys.readouterr().out.splitlines()
+    *_, words, command, hidden = capsys.readouterr().out.splitlines()
     assert words == "Nothing has been changed. Carry it out:"
+    assert hidden == "  Put your own value in the place of each ***."
     said = shlex.split(command)
     assert said == ["floodmark", *arguments[:-1], "token=***", "--accept", "repeats", "--execute"]
     assert run([*said[1:2], *said[2:3], *said[5:]]) == 0
