@@ -9,7 +9,7 @@ import pytest
 from floodmark.cli.drill import text
 from floodmark.drills.advice import DrilledSink, advice_for
 from floodmark.drills.sink_difference import compare_sinks, point_result
-from floodmark.engine.drill.drill import Drill
+from floodmark.engine.drill.drill import Drill, generators
 
 ROWS = [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}, {"id": 3, "v": "c"}]
 
@@ -135,3 +135,11 @@ def test_what_was_not_carried_out_is_no_part_of_the_yes() -> None:
     told = text(replace(found, refused=("the pipeline connects to db:1 (a.py, line 7)",)))
     assert told.endswith("What was not carried out was not tried.")
     assert "It survives" not in told
+
+
+def test_each_random_kill_has_a_time_of_its_own() -> None:
+    points = ("after-sink", "random", "random", "random")
+    drawn = [one.random() for one in generators(7, points)]
+    assert len(set(drawn)) == len(points)
+    assert drawn == [one.random() for one in generators(7, points)]
+    assert drawn != [one.random() for one in generators(8, points)]

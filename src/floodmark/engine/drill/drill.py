@@ -134,6 +134,14 @@ def _chosen(options: DrillOptions) -> tuple[str, ...]:
     return options.points
 
 
+def generators(seed: int, points: Sequence[str]) -> list[random.Random]:
+    """Return a generator for each point, also for each of several random kills."""
+    return [
+        random.Random(f"{seed} {name} {points[:at].count(name)}")  # nosec B311
+        for at, name in enumerate(points)
+    ]
+
+
 @dataclass(frozen=True)
 class _Drilling:
     options: DrillOptions
@@ -154,9 +162,8 @@ class _Drilling:
         expected = undisturbed.rows()
         results = [*self._wiped(undisturbed)]
         points = chosen or tuple(self._possible(facts))
-        for at, name in enumerate(counted(points, "points")):
-            draw = f"{self.options.seed} {name} {points[:at].count(name) or ''}".rstrip()
-            chance = random.Random(draw)  # nosec B311
+        chances = generators(self.options.seed, points)
+        for name, chance in zip(counted(points, "points"), chances, strict=True):
             results += self._at(name, undisturbed.folder, facts, expected, chance)
         if all(one.survived is None for one in results):
             raise _nothing_hit(results)
