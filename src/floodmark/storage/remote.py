@@ -16,7 +16,7 @@ from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.relative_path import RelativePath, folder_path
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, WrongUse
 from floodmark.limits import Held, check_size
-from floodmark.storage import s3_listing, webhdfs
+from floodmark.storage import webhdfs
 from floodmark.storage.complaints import is_no_bucket, no_bucket
 from floodmark.storage.files import (
     Folder,
@@ -27,6 +27,7 @@ from floodmark.storage.files import (
     listing_of,
     unreadable,
 )
+from floodmark.storage.listing import s3_listing
 
 # Hadoop's names for storages that have another name in fsspec.
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "wasbs": "abfs", "wasb": "abfs"}

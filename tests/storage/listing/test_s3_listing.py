@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from floodmark.storage import s3_listing
+from floodmark.storage.listing import s3_listing
 
 KEYS = ("ck/", "ck/a", "ck/x", "ck/x/1", "ck/x/2", "ck/z", "ckz")
 
