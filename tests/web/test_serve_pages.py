@@ -225,6 +225,8 @@ def test_batches_that_are_purged_stay_in_the_chart(browser: Browser, tmp_path: P
         base = f"/api/checkpoints/{card['id']}"
         before = {bar["batch"]: bar for bar in server.get(base).json["detail"]["batches"]}
         wait_until(lambda: len(server.get(f"{base}/history").json["batches"]) >= 55)
+        # The history may leave out some of them.
+        held = {one["batch"] for one in server.get(f"{base}/history").json["batches"]}
     gone = sorted(before)[:40]
     for batch in gone:
         (folder / "offsets" / str(batch)).unlink()
@@ -238,7 +240,7 @@ def test_batches_that_are_purged_stay_in_the_chart(browser: Browser, tmp_path: P
         page.locator("#batches-history", has_text="older batches").wait_for()
         assert page.evaluate(drawn)[1] > 30
         page.get_by_text("The same as a table").click()
-        for batch in gone[1:40:9]:
+        for batch in [one for one in gone if one in held][1::9]:
             row = page.locator(f"#batch-table tr[data-batch='{batch}']")
             assert "purged" in row.inner_text()
             took = int(row.locator("td").nth(3).inner_text().removesuffix(" ms").replace(",", ""))
