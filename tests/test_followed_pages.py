@@ -93,14 +93,17 @@ class Reader:
             text=True,
         ) as started:
             until = time.monotonic() + 300
-            while started.poll() is None and (
-                len(_lines(place)) < before + batches
-                or (saved and _newest_saved(place.parents[1]) < saved)
-            ):
-                assert time.monotonic() < until, "no batch in five minutes"
-                time.sleep(0.5)
-            started.send_signal(signal.SIGTERM)
-            _, told = started.communicate(timeout=120)
+            try:
+                while started.poll() is None and (
+                    len(_lines(place)) < before + batches
+                    or (saved and _newest_saved(place.parents[1]) < saved)
+                ):
+                    assert time.monotonic() < until, "no batch in five minutes"
+                    time.sleep(0.5)
+                started.send_signal(signal.SIGTERM)
+                _, told = started.communicate(timeout=120)
+            finally:
+                started.kill()  # one that goes on would be waited for
         assert started.returncode == 0, f"{command}\n{told}"
         return told
 
